@@ -1,7 +1,6 @@
 """Calibrate from Python or the command line: estimate the cost, run, and save the judge and its files.
 
-`calibrate` returns a `CalibratedRun`. Unlike the `Calibration` in the store, it has the golden set, and can open the
-judge again.
+The result is a `CalibratedRun`: a `Calibration`, as kept in the store, with its golden set and access to its judge.
 """
 
 from __future__ import annotations
@@ -35,10 +34,13 @@ from core.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedRun(Calibration):
-    """A `Calibration` with its golden set, its duration in seconds, and access to its judge.
+    """A `Calibration` with its golden set and access to its judge.
 
-    `own_judge` is the judge object that the caller passed; the caller closes it. If it is None, the judge is restored
-    from `judge_state`, with the key from the environment.
+    Attributes:
+        seconds: Duration of the calibration.
+        own_judge: The judge object that the caller passed and must close. If None, the judge is restored from
+            `judge_state`, with the key from the environment.
+        replies: Cache for replies of a remote judge.
     """
 
     golden: GoldenSet = field(repr=False)
@@ -59,8 +61,10 @@ class CalibratedRun(Calibration):
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Save `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` in `folder`; return the summary.
 
-        The verdicts are those of the run, with the judge's reasons if there are any. Raises UsageError if the folder
-        can't be written.
+        The verdicts are those of the run, with the judge's reasons if there are any.
+
+        Raises:
+            UsageError: The folder can't be written.
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
@@ -109,7 +113,7 @@ def calibrate(
         definition: The meaning of the aspect.
         asking: How to prompt a judge that is given as a SPEC.
         replies: Cache for replies of a remote judge, so that no call is paid for twice.
-        progress: Receives each leaderboard, and may stop the run.
+        progress: Receives the results so far, and may stop the run.
         **choices: Single fields of `CalibrationSettings`, for example ``rounds=2, seed=1``.
 
     Raises:
@@ -160,10 +164,10 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
 
 
 def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
-    """Measure on held-out items what each part of a calibrated judge adds (the paper's Tables 5 and 8).
+    """Measure on held-out items what each part of a calibrated judge adds (Tables 5 and 8 of the AutoCalibrate paper).
 
-    The result has one row for the final judge and one for each variant, such as the judge without criteria. Only
-    missing scores are requested.
+    The result has one row for the final judge and one for each variant, such as the judge without criteria. Stored
+    scores are used again; only missing scores are requested.
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
@@ -186,11 +190,19 @@ def repeated(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
-    """Repeat the calibration of the judge file `path` on the same `golden`; yield the result and warnings about it.
+    """Repeat the calibration of a judge file on its golden set. Yield the result and warnings about it.
 
-    The judge stays open until the context ends. To allow the use of the judge's key or local model, pass the SPEC in
-    the file as `judge`. Raises UsageError if the file has no criteria (a fused judge or RepEval), or if `golden` or
-    `judge` differ from the file's.
+    Use it in a `with` statement: the judge stays open until the end.
+
+    Args:
+        path: The judge file.
+        golden: The golden set of the judge file.
+        judge: The SPEC in the judge file. Passing it allows the use of the judge's key or local model.
+        replies: Cache for replies of a remote judge.
+        progress: Receives the results so far.
+
+    Raises:
+        UsageError: The file has no criteria (a fused judge or RepEval), or `golden` or `judge` differ from the file's.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

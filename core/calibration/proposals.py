@@ -1,7 +1,7 @@
 """Request new criteria: drafts from labelled exemplars, and refinements from misaligned items.
 
 Exemplars are a stratified random sample of calibration items. A refinement is kept only if it aligns better than its
-parent, both overall and on an inner fold of items that it has not seen.
+parent on all calibration items and on an inner fold, whose items the refinement has not seen.
 """
 
 from __future__ import annotations
@@ -147,10 +147,13 @@ def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tu
 def with_examples(
     judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, settings: CalibrationSettings
 ) -> Judge:
-    """Add `settings.examples` labelled calibration items, and as many spare items, to the judge's prompt.
+    """Add labelled calibration items to the judge's prompt, with labels spread evenly over the scale.
 
-    Their labels are spread evenly over the scale. With `examples_by` "similarity", `MOST_EXAMPLES` items are added, and
-    each prompt shows those most similar to the judged item. Raises UsageError if the judge is not a language model.
+    `settings.examples` items are added, and as many spare items. With `examples_by` "similarity", `MOST_EXAMPLES` items
+    are added, and each prompt shows those that are most similar to the judged item.
+
+    Raises:
+        UsageError: The judge is not a language model.
     """
     if not settings.examples:
         return judge
@@ -195,9 +198,13 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 
 
 def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
-    """Split calibration items by source. Return the indices of the items to refine on, and of the inner fold.
+    """Split calibration items by source, for refining and for testing refinements.
 
-    If not `gated`, or if there are fewer than 4 sources, both contain all items.
+    Returns:
+        Indices of the items to refine on.
+        Indices of the inner fold, whose items test the refinements.
+
+    If not `gated`, or with fewer than 4 sources, each result has the indices of all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)
@@ -259,10 +266,15 @@ def refinements(
     samples: int,
     seeds: tuple[int, int, int, int, int],
 ) -> Iterator[DraftRequest]:
-    """Yield requests to refine `parent`: `samples` requests for each size in `sizes`.
+    """Yield requests to refine `parent`.
 
-    The size is the number of `misaligned` items in a request. `seeds` are the run's seed, the kind of round (3 in a
-    calibration, 5 if started by a user), the round, the parent's rank, and the trial.
+    Args:
+        parent: The criteria.
+        misaligned: Items that the parent misjudges.
+        sizes: Numbers of misaligned items in a request.
+        samples: Number of requests for each size.
+        seeds: The run's seed, the kind of round (3 in a calibration, 5 if started by a user), the round's number, the
+            parent's rank, and the trial.
     """
     *before, round_, rank, trial = seeds
     for size in sizes if misaligned else ():
@@ -323,8 +335,11 @@ def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
 class Proposal:
     """Refined criteria, compared with their parent.
 
-    `calibration` compares both on all calibration items (`a` is the proposal, `b` the parent). `inner` compares them on
-    the inner fold, whose items were not used for refining. The p values are not corrected for the number of proposals.
+    The p values are not corrected for the number of proposals.
+
+    Attributes:
+        calibration: Difference in alignment on all calibration items (`a` is the proposal, `b` the parent).
+        inner: The same on the inner fold, whose items were not used for refining.
     """
 
     criteria: Criteria
@@ -356,10 +371,10 @@ def refinement_round(
     picks: Sequence[int] = (),
     number: int = 1,
 ) -> RoundResult:
-    """Refine `parents` and compare each proposal with its parent, on the calibration set and on an inner fold.
+    """Refine `parents`, and compare each proposal with its parent on the calibration set and on an inner fold.
 
-    Held-out items are not used, and nothing is decided. No proposal is tested on a source that it has seen, because the
-    inner fold excludes the sources of the `picks`.
+    Held-out items are not used. No decision is made about the proposals. The inner fold has no source of the `picks`,
+    so no proposal is tested on a source that it has seen.
 
     Args:
         judge: The judge that scores and refines.

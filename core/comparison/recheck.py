@@ -1,7 +1,10 @@
-"""Recheck a judge on newer labels: score the texts it has not seen, and compare with its exported alignment.
+"""Recheck a judge on newer labels: score texts that it has not seen, and compare with its exported alignment.
 
-Three decisions are possible. *Fallen*: the interval of the change lies below 0. *Holds*: a fall of `fall` or more is
-ruled out. *Inconclusive*: there are too few items for either; the result says how many are needed.
+There are three decisions:
+
+- *Fallen*: the interval of the change lies below 0.
+- *Holds*: the interval excludes a fall of `fall` or more.
+- *Inconclusive*: there are too few items to decide; the result says how many are needed.
 """
 
 from __future__ import annotations
@@ -52,10 +55,15 @@ class RecheckSettings:
 
 @dataclass(frozen=True)
 class Recheck:
-    """Result of a recheck. `then` is the held-out alignment in the judge file, `now` the alignment on the newer labels.
+    """Result of a recheck.
 
-    `left_out` counts the labelled items that `now` excludes, by reason. "calibration" and "held_out" mean that the text
-    is in the judge file, "repeated" that another item of the same system has the same text.
+    Attributes:
+        now: Alignment on the newer labels.
+        then: Held-out alignment in the judge file.
+        change: `now` minus `then`.
+        n_labelled: Number of newer labelled items.
+        left_out: Number of labelled items that `now` excludes, by reason. "calibration" and "held_out": the text is in
+            the judge file. "repeated": another item of the same system has the same text.
     """
 
     aspect: str
@@ -104,8 +112,15 @@ def recheck(
 ) -> Recheck:
     """Test whether the alignment of `judge` has fallen, on the newer labels of `golden`.
 
-    `judge` is a judge file or a loaded judge. Labelled items are newer if the file does not contain their texts.
-    `verdicts` are existing scores of the judge; without them, the judge scores the newer items now.
+    Newer items are labelled items whose texts are not in the judge file.
+
+    Args:
+        judge: A judge file or a loaded judge.
+        golden: Items and labels.
+        aspect: The aspect to check.
+        settings: Which fall matters.
+        verdicts: Existing scores of the judge; without them, the judge scores the newer items now.
+        progress: Receives the progress.
 
     Raises:
         AspectError: The golden set has no such aspect.
@@ -163,10 +178,17 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 
 
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
-    """Find the labelled items whose texts are not in `card` (the content of a judge file).
+    """Find the labelled items whose texts are not in a judge file with the content `card`.
 
-    Returns their positions, and the number of excluded labelled items by reason. If items of the same system have the
-    same text, only the first is used. Raises AspectError if the aspect is unknown, and GoldenError if no item is left.
+    If items of the same system have the same text, only the first is used.
+
+    Returns:
+        Positions of these items.
+        Number of excluded labelled items by reason.
+
+    Raises:
+        AspectError: The aspect is unknown.
+        GoldenError: No item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why its text is not newer; "calibration" takes precedence

@@ -51,12 +51,14 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class StylesSettings:
-    """Settings of a grid: all `styles` on one aspect.
+    """Settings of a comparison of `styles` on one aspect.
 
-    With `auto_steps`, the judge's model writes evaluation steps once, for styles without their own steps. `n_items`
-    limits the number of labelled items: whole sources are drawn with `seed` until the number is reached. Once
-    `budget_usd` dollars are spent, no more styles are scored.  `level` None means sample level if the sources allow it,
-    otherwise dataset level.
+    Attributes:
+        auto_steps: Let the judge's model write evaluation steps once, for styles without their own steps.
+        n_items: Number of labelled items; whole sources are drawn until it is reached. None takes all.
+        budget_usd: Maximum cost in dollars. When it is spent, no more styles are scored.
+        seed: Seed for drawing sources.
+        level: None means sample level if the sources allow it, otherwise dataset level.
     """
 
     styles: tuple[Style, ...] = (Style(),)
@@ -162,8 +164,11 @@ def estimate_of_styles(
 class StyleCell:
     """Result of one style on the labelled items that it scored.
 
-    The style was tried on `n_asked` items, which took `n_replies` replies. `n_unread` replies could not be read, and
-    `n_unweighted` lacked the probabilities that a weighted style needs.
+    Attributes:
+        n_asked: Number of items that the style was to score.
+        n_replies: Number of replies requested for these items.
+        n_unread: Number of replies that could not be read.
+        n_unweighted: Number of replies without the probabilities that a weighted style needs.
     """
 
     style: Style
@@ -189,10 +194,14 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """The results of a grid. While it runs, `phase` and `message` describe its progress.
+    """The results of a comparison of styles, while it runs or when it is done.
 
-    `steps` maps the aspect to the evaluation steps that the model wrote.  If the budget ended the grid, `stopped_early`
-    has the message.
+    Attributes:
+        unfinished: Styles left out, with the reason.
+        steps: Aspect → evaluation steps that the model wrote.
+        phase: Current phase, or "done".
+        message: Description of the progress.
+        stopped_early: Message, if the budget ended the run; otherwise "".
     """
 
     cells: tuple[StyleCell, ...] = ()
@@ -238,15 +247,15 @@ def styles(
         aspect: The aspect to rate.
         judge: A SPEC or a judge.
         settings: The styles, and which items to score.
-        enter: Called with the scores and replies of each finished style.  With `enter`, an error of the judge is raised
-            at once.  Without it, a style that fails is left out with its reason, unless all fail.
+        enter: Called with the scores and replies of each finished style. With `enter`, an error of the judge is raised
+            at once. Without it, a style that fails is left out with its reason, unless all fail.
         progress: Receives the results so far.
 
     Raises:
-        AspectError: Too few labels to measure on.
+        AspectError: There are too few labels to measure on.
         UsageError: The judge is not a language model, does not support one of the styles, or has no price for a budget
             in dollars.
-        JudgeError, ProviderError: From the judge.
+        JudgeError, ProviderError: The judge failed.
     """
     asked, task = asked_items(golden, aspect, settings), task_of(golden, aspect)
     results = list[tuple[StyleCell, JudgeScores, Replies]]()

@@ -1,8 +1,8 @@
-"""Fusion by a language model: it rates each item on one aspect, given the scores of the parts (assistants).
+"""Fusion by a language model, which rates each item on one aspect, given the scores of other judges (assistants).
 
-The prompt has the blocks of Fusion-Eval: task, criteria, assistants, plan, how to weigh the assistants, the item with
-its scores, and the form of the reply. A *plan* says in free text which assistants to use and how. A person or the model
-writes it, or it is derived from the measured agreement of the assistants.
+The prompt follows Fusion-Eval: task, criteria, assistants, plan, how to weigh assistants, the item with its scores, and
+the form of the reply. A *plan* says in free text which assistants to use and how. It is written by a person or the
+model, or made from the measured agreement of the assistants.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ PLAN_STREAM = 5
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """What a model needs to rate items: the task, a plan, criteria, and the scores of the `parts` on all items.
+    """What a model needs to rate items.
 
-    If `plan` or `criteria` is "", the model writes it first. `introduced` describes the parts for the prompt; if it is
-    "", the description is made from their scores.
+    Attributes:
+        parts: Scores of the assistants on all items.
+        plan: How to use the assistants; if "", the model writes it first.
+        criteria: If "", the model writes them first.
+        introduced: Description of the assistants for the prompt; if "", it is made from their scores.
     """
 
     task: Task
@@ -124,10 +127,10 @@ def _line(text: str) -> str:
 def measured_plan(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], positions: Sequence[int], settings: FusionSettings
 ) -> str:
-    """Write a plan without a model: trust the assistants that agree with raters beyond chance, best first.
+    """Write a plan without calling a model: trust the assistants whose agreement is beyond chance, best first.
 
-    Agreement is measured on the items at `positions`, whose labels no assistant has seen. The system level is replaced
-    by the dataset level, because there are too few systems for choosing assistants.
+    Agreement is measured on the labelled items at `positions`, whose labels no assistant has seen. System level is
+    replaced by dataset level, because a dozen systems are too few to choose assistants by.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))
@@ -147,10 +150,14 @@ def measured_plan(
 
 @dataclass(frozen=True)
 class ModelRatings:
-    """The `verdicts` of a model on the items at `positions`, and the `judge` with its final plan and criteria.
+    """The verdicts of a model, and what they cost.
 
-    `calls` includes the calls that wrote criteria and plan. `usage` has the number of requests sent and their cost.
-    `n_left` items were not rated because the budget was spent.
+    Attributes:
+        judge: What the model was given, with the final plan and criteria.
+        positions: Positions of the rated items, in the order of `verdicts`.
+        calls: Number of calls, including those that wrote the criteria and plan.
+        usage: Number of requests sent, and their cost.
+        n_left: Number of items not rated because the budget was spent.
     """
 
     judge: FusionJudge
@@ -181,9 +188,12 @@ def rate_by_model(
     *,
     progress: Progress = SILENT,
 ) -> ModelRatings:
-    """Rate the items at `positions` with `model`, which first writes missing criteria and a missing plan.
+    """Let `model` rate the items at `positions`. If the criteria or the plan are missing, the model writes them first.
 
-    Items without a text cost no call. Raises JudgeError if the model doesn't write the criteria or the plan.
+    Items without a text cost no call.
+
+    Raises:
+        JudgeError: The model doesn't write criteria or a plan.
     """
     rated, usage, calls = judge.affordable(items, positions, settings.budget), Usage(), 0
     total = len(judge.to_write) + len(rated)

@@ -8,8 +8,8 @@
     result = project.wait(run_id)            # a Calibration
     project.report(golden_id, "coherence")   # all facts on the calibrated judge
 
-Projects are stored in `CONCORD_HOME`, or in the database of `CONCORD_DATABASE_URL`. The process has the admin role. For
-everything else, call functions of `core.projects`, such as ``projects.judge_file(project.store, run_id)``.
+Projects are stored in `CONCORD_HOME`, or in the database of `CONCORD_DATABASE_URL`. The notebook's user has the admin
+role. Everything else is in `core.projects`, such as ``projects.judge_file(project.store, run_id)``.
 """
 
 from __future__ import annotations
@@ -84,8 +84,9 @@ class Project:
     def wait(self, run_id: str, seconds: float | None = None) -> Any:
         """Wait for a run and return its result, such as a `Calibration`.
 
-        Raises JobError if the run fails or is cancelled, or if it takes longer than `seconds`. After such a timeout,
-        the run continues.
+        Raises:
+            JobError: The run fails or is cancelled, or takes longer than `seconds`. After such a timeout, the run
+                continues.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not (run := self.store.runs.get(run_id)).finished:
@@ -109,10 +110,16 @@ class Project:
 
 
 def open_project(name_or_id: str, home: Path | str | None = None, *, create: bool = False) -> Project:
-    """Open a stored project by its id or unique name. With `create`, create it if it does not exist.
+    """Open a stored project.
 
-    `home` is the folder of the store; None takes it from the environment. Raises NotFoundError, which lists the
-    projects, for an unknown name, and UsageError if several projects have the name.
+    Args:
+        name_or_id: Its id or unique name.
+        home: Folder of the store; None takes it from the environment.
+        create: Create the project if it does not exist.
+
+    Raises:
+        NotFoundError: The project is unknown. The message lists the projects.
+        UsageError: Several projects have the name.
     """
     settings = Settings.from_environment()
     if home is not None:
@@ -147,9 +154,17 @@ def write_report(
 ) -> WrittenReport:
     """Write the report on a calibrated judge to the folder `out`: `report.html`, `appendix.html`, `figures.csv`.
 
-    `project` and `golden` are names or ids; without `golden`, the newest golden set with a result is used. `run` is the
-    id of the run that made the judge; without it, the default version is reported. Raises NotFoundError for an unknown
-    name, UsageError for an ambiguous one, and JobError if there is no result.
+    Args:
+        project: Name or id of the project.
+        aspect: The aspect of the judge.
+        out: The folder.
+        golden: Name or id of the golden set; "" takes the newest with a result.
+        run: Id of the run that made the judge; "" takes the default version of the judge.
+
+    Raises:
+        NotFoundError: A name is unknown.
+        UsageError: A name is ambiguous.
+        JobError: There is no result.
     """
     opened, folder = open_project(project), Path(out)
     if not golden:

@@ -1,11 +1,11 @@
 """Start, execute, cancel, resume and view runs. `KINDS` lists all kinds of runs.
 
 `start_run` checks a request and adds the run to the queue (`core.jobs.queue`). A worker takes the run and calls
-`execute_run`, which calls the function of the run's kind with a `RunWork`.
+`execute_run`, which calls the function of its kind with a `RunWork`.
 
-To resume a run, or take it over from a lost worker, the function is called again. It finds its earlier replies,
-criteria, judges, scores and documents in the store, and hidden states on disk. Only arithmetic is repeated. This
-requires that inputs are fixed, and that requests, seeds and tie-breaks have a fixed order.
+To resume a run, the worker calls the same function again. The function finds its earlier replies, criteria, judges,
+scores and documents in the store, and hidden states on disk. Only arithmetic is repeated. So inputs must be fixed, and
+requests, seeds and tie-breaks must have a fixed order.
 """
 
 from __future__ import annotations
@@ -70,11 +70,15 @@ class Kind:
     """A kind of run, with its functions and record types.
 
     Attributes:
+        request: Type of the request.
+        result: Type of the result.
         does: The action, in words for the log.
         check: Checks and completes a request; returns the request, the title and the judge's SPEC.
+        run: Does the work and returns the result.
         opens: Returns why the run uses held-out items, or "" if it doesn't.
-        documents: The types of intermediate records, by name.
-        enter: Adds the results to the project, once the result is stored.
+        documents: Types of intermediate records, by name.
+        lane: Runs with the same lane share a limit on the number of runs at once.
+        enter: Adds the stored result to the project.
     """
 
     request: type[RunRequest]
@@ -95,7 +99,7 @@ KINDS: dict[RunKind, Kind] = {}
 def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
     """Enqueue a run, make sure that a worker is running, and return the run id.
 
-    If the run uses held-out items, this is logged (`list_held_out_accesses`).
+    If the run uses held-out items, the log records an access (`list_held_out_accesses`).
 
     Raises:
         NotFoundError: The project, golden set, aspect, run, judge or criteria is unknown.
@@ -130,9 +134,11 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
 
 
 def execute_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
-    """Execute a run and store its result; return "done", or "budget" if the budget was spent.
+    """Execute a run and store its result. Return "done", or "budget" if the budget was spent.
 
-    Raises JobError for an unknown kind, and NotFoundError or AspectError if the request no longer fits the stored data.
+    Raises:
+        JobError: The kind of the run is unknown.
+        NotFoundError, AspectError: The request no longer fits the stored data.
     """
     kind = _kind_of(run)
     work = RunWork(store, settings, run, progress)

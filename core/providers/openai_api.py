@@ -1,8 +1,8 @@
 """A client for OpenAI-compatible endpoints, with retries and rate limiting.
 
-A 429 slows down all requests (`Pace`). The first request of each kind is sent alone. It shows whether the key and URL
-are right, which parameters are refused, and whether the endpoint supports logprobs and JSON. A refused parameter costs
-a second request but does not end the run.
+A 429 slows down all requests (`Pace`). The first request of each form (model, roles, optional parts) is sent alone. It
+shows whether the key and URL are right, which parameters are refused, and whether the endpoint supports logprobs and
+JSON. A refused parameter costs a second request but does not end the run.
 
 Keys and headers are meant for one server (scheme, host, port), so redirects are not followed. Error messages of aiohttp
 contain the headers and therefore the key, so they never leave this module.
@@ -85,8 +85,14 @@ _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|
 class OpenAIProvider:
     """A thread-safe provider for the chat completions API at `base_url`. Connections stay open until `close`.
 
-    Every request has the `headers` and the fields of `extra_body`. If `api_key` is None, `Authorization` is sent only
-    if it is among the `headers`. `key_name` is the environment variable of the key, for error messages.
+    Args:
+        base_url: URL of the API.
+        api_key: The key. If None, `Authorization` is sent only if it is among the `headers`.
+        key_name: Environment variable of the key, for error messages.
+        headers: Headers of every request.
+        extra_body: Fields of every request.
+        limits: Limits on concurrency, rate, retries and waits.
+        prices: Price of each model.
     """
 
     def __init__(
@@ -446,8 +452,8 @@ _CALM = 4
 class Pace:
     """Adapts the number of requests in flight to the rate that the endpoint accepts.
 
-    A 429 lowers the number and makes all requests wait. Enough replies without a 429 raise it again. The run ends after
-    `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
+    A 429 lowers the number and makes all requests wait. Enough replies without a 429 raise the number again. If every
+    reply is a 429, the run ends after `patience` seconds, or after `LONGEST_WAIT` if the endpoint sets the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:

@@ -1,7 +1,7 @@
 """The facts of a report on one calibrated judge, as one frozen record.
 
-Each `Alignment` contains its statistic, level, n and interval. None means undefined or unknown, which is never the same
-as 0. Texts from users and models are not escaped; the code that draws them must escape and shorten them.
+Each `Alignment` contains its statistic, level, n and interval. None means undefined or unknown, never 0. Texts from
+users and models are not escaped; the code that draws them must escape and shorten them.
 """
 
 from __future__ import annotations
@@ -103,10 +103,11 @@ class ReportedJudge:
         )
 
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
-        """Compare this judge with the judges in `registry`, on items that all of them scored and none has seen.
+        """Compare this judge with the judges in `registry`, on the items that all of them scored and none has seen.
 
-        The row of this judge has `place` 0. Also returns the names of judges that are left out, because they share too
-        few items with this judge.
+        Returns:
+            The comparison. The row of this judge has `place` 0.
+            Names of the judges left out, because they share too few items with this judge.
         """
         how = self.calibration
         own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
@@ -171,10 +172,12 @@ def is_simulated(golden: GoldenSet, aspect: str) -> bool:
 class Raters:
     """The raters' agreement with each other, and the judge compared with the raters.
 
-    `n_rated` maps rater → number of rated items; it is empty without individual ratings. `alpha` is Krippendorff's
-    alpha. `ceiling` is the agreement of one rater with the mean of the others, on the judge's held-out items. `beside`
-    compares judge and rater on the same items, each measured against the mean of the other raters. `test` is the
-    Alternative Annotator Test.
+    Attributes:
+        n_rated: Rater → number of rated items; empty without individual ratings.
+        alpha: Krippendorff's alpha.
+        ceiling: Alignment of one rater with the mean of the other raters, on the judge's held-out items.
+        beside: Judge and rater on the same items, each measured against the mean of the other raters.
+        test: Result of the Alternative Annotator Test.
     """
 
     n_rated: Mapping[str, int]
@@ -187,8 +190,8 @@ class Raters:
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     """Measure the agreement among raters, and compare the judge with the raters.
 
-    Without individual ratings, `alpha` says why it is undefined. `withheld` is the reason why no claim may be made; ""
-    for none.
+    Without individual ratings, nothing is compared, and `alpha` says why it is undefined. `withheld` is the reason why
+    no claim may be made; "" for none.
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale
@@ -211,12 +214,17 @@ def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
 class Report:
     """All facts about one calibrated judge of one aspect of one golden set.
 
-    `simulated` means that a program made every label. `line` has all versions of the judge. `seen_before` is the reason
-    why the held-out gain has no p; "" if it has one. `chosen` has names and texts of the judge's criteria.
-
-    `board` compares the judge (`place` 0) with other judges. `aside` names the judges left out of this comparison.
-    `means` are corrected system means. `n_doubted` counts labels that reviewers called wrong. `openings` lists when
-    users viewed held-out results. `steadiness` is None if the judge scored only once.
+    Attributes:
+        simulated: Whether a program made every label.
+        line: All versions of the judge.
+        seen_before: Why the held-out gain has no p; "" if it has one.
+        chosen: Names and texts of the judge's criteria.
+        board: Comparison of this judge (`place` 0) with other judges.
+        aside: Names of the judges left out of this comparison.
+        means: Corrected means of the systems.
+        n_doubted: Number of labels that reviewers called wrong.
+        openings: When users viewed held-out results.
+        steadiness: None if the judge scored only once.
     """
 
     project: str

@@ -1,13 +1,12 @@
 """Features of items, the concepts that criteria can name, and the grammar of criteria.
 
-*Features* (`features.yaml`) are numbers that describe an item, NaN where a feature does not apply. They are measured in
-`text` and `grounding`.
+*Features* (`features.yaml`) are numbers that describe an item, NaN where a feature does not apply.
 
 *Concepts* (`concepts.yaml`) are groups of features with a direction and phrases. Each single feature is a concept too
-(`measures.yaml`). Some concepts have an undisputed good pole, such as saying only what the source says. The others are
-matters of taste, such as length, and the labels must decide which pole is better.
+(`measures.yaml`). Some concepts have an undisputed good pole, such as saying only what the source says. Others are
+matters of taste, such as length: the labels must decide which pole is better.
 
-*Scaling* centres each feature, divides it by its spread and compresses both ends. `fit` learns the scaling from
+*Scaling* centres each feature, divides it by its spread and compresses extreme values. `fit` learns the scaling from
 calibration items without labels; before that, it is `NEUTRAL`.
 
 *Grammar*:
@@ -104,8 +103,10 @@ _TABLE: dict[str, Any] = table("concepts")
 class Concept(NamedTuple):
     """A concept that criteria can name.
 
-    `features` maps feature → sign; −1 lowers the value. `high` and `low` are phrases that complete "texts that …".
-    Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
+    Attributes:
+        features: Feature → sign. −1 means that the feature lowers the value of the concept.
+        high: Phrase for a high value, which completes "texts that …".
+        low: Phrase for a low value. Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -175,9 +176,12 @@ BEND = 3.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and spread of the features (n_features, 2), and of the concepts that group features (GROUPED, 2).
+    """Mean and spread of the features and concepts.
 
-    `n_items` is the number of items that they were learnt from; 0 for the values shipped with Concord.
+    Attributes:
+        features: Mean and spread of each feature, (n_features, 2).
+        groups: Mean and spread of each concept that groups features, (GROUPED, 2).
+        n_items: Number of items that the numbers were learnt from; 0 for the values shipped with Concord.
     """
 
     features: FloatArray
@@ -311,8 +315,8 @@ def nearest_level(weight: float) -> float:
 def write(clauses: Sequence[Clause], aspect: str, kind: ItemKind, *, whole: bool) -> str:
     """Write criteria as text: a first sentence that names the aspect, then one sentence per clause, strongest first.
 
-    A weight that is not in `LEVELS` is written as a strength with two decimals, at most `MAX_STRENGTH`. If no concept
-    occurs twice, `read` restores the weights exactly.
+    A weight that is not in `LEVELS` is written as a strength with two decimals. `read` restores the weights, if no
+    concept occurs twice.
     """
     thing, things = ("reply", "replies") if kind in ("source_context_target", "conversation") else ("text", "texts")
     name = " ".join(re.sub(r"[\W_]+", " ", aspect).split()) or "quality"
