@@ -73,11 +73,15 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "rounds": 1, "refine_gate":
 class CalibrationSettings:
     """Settings of a calibration: the options of the command and the fields of the form, stored in judge.yaml.
 
-    A `level` of None means sample level if sources have enough items, else dataset level. A call is one draft, one
-    refinement, or one item scored with one set of criteria. `budget` limits calls and `budget_usd` dollars; None means
-    no limit. A search that reaches a limit stops and is still reported. `budget_usd` includes retries, reasoning tokens
-    and cached prompt tokens. `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration
-    labels.
+    A call is one draft, one refinement, or one item scored with one set of criteria. A search that reaches a limit
+    stops, and its result is still reported.
+
+    Attributes:
+        budget: Maximum number of calls; None means no limit.
+        budget_usd: Maximum cost in dollars, including retries, reasoning tokens and cached prompt tokens; None means no
+            limit.
+        level: None means sample level if sources have enough items, else dataset level.
+        fit_strengths: Let the offline judge fit the strengths of its clauses to all calibration labels.
     """
 
     preset: PresetName = setting(
@@ -183,10 +187,10 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """How many proposals a refinement round requests per parent: `trials` for each of `sizes`.
+    """How many refinements a round requests for each set of criteria: `trials` for each of `sizes`.
 
-    A size is a number of items to show. The items are sampled from the picked items, or else from the most misaligned
-    items. If fewer items were picked, all of them are shown.
+    A size is the number of items shown in a request. The items are sampled from the items that the user picked, or else
+    from the most misaligned items. If fewer items were picked, all of them are shown.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -208,11 +212,22 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Criteria on the leaderboard, with their alignment on the calibration items scored so far, or None.
+    """Criteria on the leaderboard of a calibration.
 
-    Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
-    (a refinement without a gain on the inner fold), chosen (in the final judge), baseline (no criteria). `inner_gain`
-    is a refinement's gain over its parent on the inner fold; None for all other criteria.
+    The status is one of:
+
+    - "waiting": not scored yet
+    - "running"
+    - "stopped": dropped by racing or the budget
+    - "kept": in the pool
+    - "rejected": a refinement without a gain on the inner fold
+    - "chosen": in the final judge
+    - "baseline": no criteria
+
+    Attributes:
+        alignment: Alignment on the calibration items scored so far, or None.
+        inner_gain: Gain of a refinement over its parent on the inner fold (calibration items that were not used to
+            write it). None for all other criteria.
     """
 
     criteria: Criteria
@@ -237,11 +252,19 @@ class LeaderboardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """Work requested and done; `left_out` lists the skipped steps with their reasons.
+    """How much work a calibration requested, and how much of it was done.
 
-    Drafts and refinements are *asked* (requested by the settings), *made* (usable and new), and *ranked* or *accepted*
-    into the pool. A round is done when its refinements have been made and scored on all items. A call is a draft, a
-    refinement, or one item scored with one set of criteria, cached or not. `calls_planned` is the upper limit.
+    Names ending in `_asked` are numbers requested by the settings. A call is a draft, a refinement, or one item scored
+    with one set of criteria, cached or not.
+
+    Attributes:
+        drafts_made: Number of drafts that were usable and new.
+        drafts_ranked: Number of drafts that were scored at least in part.
+        rounds_done: Number of rounds whose refinements were made and scored on all items.
+        refined_made: Number of refinements that were usable and new.
+        refined_accepted: Number of refinements that entered the pool.
+        calls_planned: Upper limit of the number of calls.
+        left_out: Skipped steps with their reasons.
     """
 
     drafts_asked: int = 0
@@ -285,11 +308,16 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cost of a calibration before it starts; tokens and cost are None if unknown.
+    """Estimated cost of a calibration before it starts.
 
-    `calls` is the maximum for these settings, within the budget. Tokens and cost assume that every call scores an item,
-    because most do. `rounds` counts rounds of refining. `notes` are sentences to show with the estimate. `few_labels`
-    warns about too few calibration labels, "" if there are enough.
+    Attributes:
+        calls: Maximum number of calls with these settings, within the budget.
+        prompt_tokens: Number of tokens if every call scores an item, as most calls do; None if unknown.
+        completion_tokens: As `prompt_tokens`.
+        cost: Cost under the same assumption; None if unknown.
+        rounds: Number of refinement rounds.
+        notes: Sentences to show with the estimate.
+        few_labels: Warning about too few calibration labels; "" if there are enough.
     """
 
     calls: int
@@ -316,17 +344,19 @@ class Calibration:
     """The result of a calibration.
 
     Attributes:
+        texts: Fingerprints of the items of both sets, to recognise the items in other files.
         chosen: Criteria of the final judge: one set, or the members of the ensemble.
-        calibration: Alignment of the final judge on the calibration set, optimistic because the judge was chosen there.
+        calibration: Alignment of the final judge on the calibration set. It is optimistic, because the judge was chosen
+            on this set.
         held_out: Alignment of the final judge on the held-out set.
-        best_single: Both alignments of the single best criteria.
-        no_criteria: Both alignments of the baseline.
-        gain: Final judge minus baseline on the held-out items that both scored. Only its test shows whether the
-            criteria add anything.
+        best_single: Alignments of the single best set of criteria on both sets.
+        no_criteria: Alignments of the baseline (a judge without criteria) on both sets.
+        gain: Alignment of the final judge minus alignment of the baseline, on the held-out items that both scored. Only
+            the test of this gain shows whether the criteria add anything.
         scores: Scores of the final judge (first row) and its members, on calibration items, then on held-out items.
-        stopped_early: Work skipped because the budget ran out, "" if none was.
-        texts: Fingerprints of the items of both sets, to recognise them in other files.
-        intervals: Stored state of the intervals around verdicts (`core.stats.on_scale`); None in older results.
+        isotonic: State of the map to the human scale; None if no map could be fitted.
+        stopped_early: Work skipped because the budget ran out; "" if none was skipped.
+        intervals: State of the intervals around verdicts (`core.stats.on_scale`); None in older results.
     """
 
     task: Task

@@ -38,8 +38,10 @@ LONGEST_REASON = 5_000
 class ItemRows:
     """Items, and the table rows that contain them.
 
-    `item_of_row[i]` is the position of the item in table row i; `row_of_item[k]` is the row number of item k in the
-    file.  `questions` has one question for each row that repeats an earlier id.
+    Attributes:
+        item_of_row: Position of the item in each table row.
+        row_of_item: Row number of each item in the file.
+        questions: A question for each row that repeats an earlier id.
     """
 
     items: list[Item] = field(default_factory=list)
@@ -113,9 +115,10 @@ Found = abc.Iterator[tuple[str, Any, LabelCell]]
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
-    """Return the labels of each aspect, in column order, or for a long file in order of first appearance.
+    """Return the labels of each aspect. Refused cells become findings in `log`.
 
-    Adds a finding to `log` for each refused cell.  Raises GoldenError if there are too many labels or aspects.
+    Aspects are in the order of their columns. In a long file (one label per row), they are in the order of first
+    appearance. Raises GoldenError if there are too many labels or aspects.
     """
     long, n_items = mapping.layout == "long", len(items.items)
     aspects = {} if long else {aspect: AspectCells(aspect, n_items) for aspect in mapping.aspects}
@@ -297,8 +300,12 @@ def _reason(cell: Any) -> str:
 class Question:
     """A question that the user must answer before the file can be used.
 
-    Kind "ids": are the `rows` with the same id different items? The id is in `aspect`. Kind "missing": are the
-    `numbers` labels of the aspect, or do they mean "no label"?
+    Attributes:
+        kind: "ids" asks whether the rows with the same id are different items. "missing" asks whether numbers are
+            labels or mean "no label".
+        aspect: The aspect; for "ids", the id.
+        numbers: The numbers in question, only for "missing".
+        rows: The row numbers in question.
     """
 
     kind: Literal["ids", "missing"]
@@ -325,11 +332,15 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """Determine the scale of an aspect, and the questions that the user must answer. Changes labels in place.
+    """Determine the scale of an aspect, and the questions that the user must answer. Changes `cells` in place.
 
-    `confirmed` is the scale that the user confirmed, or None.  `worded` lists the columns in which preferences were
-    words; they have been converted to 1, 2 and 3.  Raises GoldenError if the confirmed scale does not run from low to
-    high.
+    Args:
+        cells: Labels of the aspect.
+        confirmed: Scale that the user confirmed, or None.
+        worded: Columns in which preferences were words, which have been converted to 1, 2 and 3.
+
+    Raises:
+        GoldenError: The confirmed scale does not run from low to high.
     """
     aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
     asked: list[Question] = []
@@ -403,9 +414,15 @@ def _settle_preferences(
 def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float, float] | Literal["scale"] | None:
     """Determine how `numbers` encode preferences between two texts.
 
-    Returns the codes for the first text, the second text and a tie.  Returns "scale" for a scale, on which high numbers
-    prefer the second text, and None if the numbers are ambiguous.  `sides` are the endings of the two text columns'
-    names.  With the endings _1 and _2, the numbers 1 and 2 stand for the texts; with _0 and _1, the numbers 0 and 1 do.
+    Args:
+        numbers: Distinct numbers in the label column.
+        sides: Endings of the names of the two text columns. With _1 and _2, the numbers 1 and 2 stand for the texts.
+            With _0 and _1, the numbers 0 and 1 stand for the texts.
+
+    Returns:
+        - The codes for the first text, the second text and a tie.
+        - "scale" if the numbers form a scale on which high numbers prefer the second text.
+        - None if the numbers are ambiguous.
     """
     if sides == ("1", "2") and numbers <= {1, 1.5, 2}:
         return 1.0, 2.0, 1.5
@@ -453,15 +470,19 @@ _MANY_OFF = 0.05
 
 
 def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:
-    """Find the narrowest usual scale that contains the values, with a step of 1, 0.5 or None (continuous).
+    """Return the narrowest usual scale that contains the values, with a step of 1, 0.5 or None (continuous).
 
-    The step follows the individual `ratings` if there are any, because gold labels can be means of ratings.  A scale
-    with more than 20 steps counts as continuous.  Values found by `strays` are ignored unless `all_count` is true.  If
-    no usual scale contains the values, the scale runs from the smallest to the largest value, rounded outwards to whole
-    numbers.
+    The user must confirm the scale: if nobody chose 5 on a scale of 1 to 5, the result is 1 to 4. If no usual scale
+    contains the values, the scale is their range, rounded outwards to whole numbers. A scale with more than 20 steps
+    counts as continuous.
 
-    The user must confirm the scale: on a scale of 1 to 5 where nobody chose 5, the result is 1 to 4.  Raises ValueError
-    if there are no values.
+    Args:
+        gold: Gold labels.
+        ratings: Individual ratings. If there are any, they determine the step, because gold labels can be means.
+        all_count: Include values that `strays` finds. By default, such values are ignored.
+
+    Raises:
+        ValueError: There are no values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
@@ -495,10 +516,11 @@ def is_usual(scale: Scale) -> bool:
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """Find the distinct values that don't fit the scale of the other values: "no answer" codes and typing errors.
+    """Return the distinct values that don't fit the scale of the other values: codes for "no answer" and typing errors.
 
-    A code such as 99 or -1 can occur any number of times.  A typing error is rare and far from all other labels.  A 0
-    does not fit if the others use a scale from 1 to 5, 6 or 7.
+    - A code, such as 99 or -1, can occur any number of times.
+    - A typing error is rare and far from all other labels.
+    - A 0 does not fit if the other labels use a scale from 1 to 5, 6 or 7.
     """
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     for usual in USUAL:
@@ -536,10 +558,15 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """Find codes for "unread" and typing errors among a judge's `scores` (n,), NaN for no score.
+    """Find the scores of a judge that are codes for "unread" or typing errors.
 
-    `scale` is the scale of the labels.  Returns a mask (n,) of the scores that do not count, and whether the judge has
-    its own scale.  It has one if many other scores lie outside `scale`.
+    Args:
+        scores: Scores (n,), NaN for no score.
+        scale: Scale of the labels.
+
+    Returns:
+        A mask (n,) of the scores that do not count, and whether the judge has its own scale. The judge has its own
+        scale if many other scores lie outside `scale`.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))

@@ -1,10 +1,10 @@
 """Read and validate `judge.yaml`, `fused.yaml` and `repeval.yaml` safely.
 
-A judge file may come from anybody, so reading it must be cheap whatever it contains. Size, depth and number of values
-are limited. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are refused. The content of a
-file is called its card. It consists of texts, finite numbers, true, false, null, lists and objects.
+A judge file may come from anybody. Size, depth and number of values are limited, so that reading is always cheap.
+Aliases (with which a few lines can expand to gigabytes), tags and repeated keys are refused.
 
-Fields that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
+The parsed content of a file is called its *card*: texts, finite numbers, true, false, null, lists and objects. Fields
+that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
 """
 
 from __future__ import annotations
@@ -140,11 +140,13 @@ class TaskEntry(FilePart):
 
 @dataclass(frozen=True)
 class GoldenEntry(FilePart):
-    """The golden set of the calibration; `digest` is the hash of its content.
+    """The entry in a judge file about the golden set of its calibration.
 
-    `columns` maps each role to its column in the file, if their names differ. Another file with such a column is read
-    in the same way, unless it also has a column named after the role. The key "values" is not a role: it holds the
-    meanings of values as JSON text.
+    Attributes:
+        digest: Hash of the content of the golden set.
+        columns: Role → its column in the file, if the names differ. Another file with such a column is read in the same
+            way, unless it also has a column named after the role. The key "values" is no role: it holds the meanings of
+            values as JSON text.
     """
 
     name: str
@@ -156,12 +158,15 @@ class GoldenEntry(FilePart):
 class FileDocument(FilePart):
     """The fields that all judge files have.
 
-    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of all other fields: sorted keys, no
-    spaces, UTF-8, and one spelling for equal numbers (1.0 as 1). `warnings` are sentences for users of the judge.
-
-    `texts` has digests of the items' texts, from which a recheck finds newer labels. Each digest is the first 12 hex
-    digits of the SHA-256 of source, context and target. The lists are `calibration`, `held_out` and `only_mapped`.
-    Texts in `only_mapped` were labelled after the criteria were chosen, and used only to fit the map.
+    Attributes:
+        digest: SHA-256 of the canonical JSON of all other fields: sorted keys, no spaces, UTF-8, and one spelling for
+            equal numbers (1.0 as 1).
+        created: Time in ISO 8601 and UTC.
+        warnings: Sentences for users of the judge.
+        texts: Digests of the items' texts in three lists: `calibration`, `held_out` and `only_mapped`. A recheck uses
+            them to find newer labels. A digest is the first 12 hex digits of the SHA-256 of source, context and target.
+            Texts in `only_mapped` were labelled after the criteria were chosen, and were used only to fit the map to
+            the human scale.
     """
 
     digest: str | None
@@ -285,8 +290,12 @@ class ModelFusionEntry(FilePart):
 class FusedPart(FilePart):
     """A part of a fusion: a metric, a fitted RepEval score, or a judge.
 
-    `assistant` is the name of the metric, `repeval` the fitted score, and `judge` the content of a judge file. If all
-    three are unset, the caller provides the scores.
+    One of the following attributes says how to compute the scores. If none is set, the caller provides the scores.
+
+    Attributes:
+        assistant: Name of a metric.
+        repeval: Content of a fitted RepEval score.
+        judge: Content of a judge file.
     """
 
     name: str
@@ -362,11 +371,11 @@ def _checked_scorer(body: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RepEvalDocument(FileDocument):
-    """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without model weights.
+    """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without the weights of its model.
 
-    `scorer` has the model's name, revision and fingerprint, the template, the criterion, and the cells. Each cell has a
-    layer, a token and a direction (base64 of float32). Layer 0 means the embeddings, layer i the output of block i, and
-    token -1 the last token.
+    `scorer` has the model's name, revision and fingerprint, the template, the criterion, and the fitted directions.
+    Each direction (base64 of float32) belongs to a layer and a token. Layer 0 means the embeddings, layer i the output
+    of block i, and token -1 the last token.
     """
 
     scorer: Annotated[Any, _read_by(_checked_scorer)]
@@ -418,10 +427,13 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
 
 
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """Read and validate a judge file of any kind; return its content (the card).
+    """Read and validate a judge file of any kind, and return its content (the card).
 
-    Raises JudgeError if the file is missing, is not YAML, or has another format or version. It is also raised if parts
-    are missing or invalid, or if the file was edited after its export and `accept_edited` is false.
+    Args:
+        accept_edited: Accept a file that was edited after its export.
+
+    Raises:
+        JudgeError: The file is missing or invalid, has an unknown format or version, or was edited.
     """
     try:
         with Path(path).open("rb") as file:

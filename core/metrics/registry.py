@@ -1,19 +1,19 @@
 """Make metrics from their names, from columns of a file, or from a fitted RepEval score.
 
+The *target* is the text to rate. MODEL is a Hugging Face id or a folder.
+
 ===============================================  =======================================================================
 ``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
 ``rouge1`` ``rouge2`` ``rougeL``               ROUGE F1, mean over the references
 ``rouge1_source_p`` …                          ROUGE precision against the source
 ``bleu`` ``chrf``                              BLEU and chrF against the references
 ``similarity`` ``similarity_reference``        MiniLM cosine with the source, or with the best reference
-``metric_<name>``                              a column of the upload
+``metric_<name>``                              a column of the uploaded file
 ``nli:MODEL``                                  entailment of the target by the source, best chunk of a long source
 ``regression:MODEL`` ``…_reference:MODEL``     trained score, given the source (SumBLEURT) or the reference (BLEURT)
 ``bertscore:MODEL``                            BERTScore F1 against the best reference
 ``likelihood:MODEL`` ``…_reference:MODEL``     mean log-likelihood of the target given the source or a reference
 ===============================================  =======================================================================
-
-MODEL is a Hugging Face id or a folder.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ def model_of(name: str) -> str:
 
 
 def metric_column(golden: GoldenSet, name: str) -> Metric:
-    """Make a metric from the uploaded column `name` (with or without ``metric_``).
+    """Make a metric from the uploaded column `name` (with or without the prefix ``metric_``).
 
-    Numbers are looked up by item id.  The name decides whether lower is better (`lower_is_better`).  Raises UsageError
-    if the golden set has no such column.
+    The metric looks up its numbers by item id. Whether lower is better follows from the name (`lower_is_better`).
+    Raises UsageError if the golden set has no such column.
     """
     column = name.removeprefix(PREFIX)
     if column not in golden.metrics:
@@ -160,10 +160,17 @@ def lower_is_better(column: str) -> bool:
 
 
 def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
-    """Make a metric from a fitted RepEval, which projects the hidden states of a model onto stored directions.
+    """Make a metric from a fitted RepEval score, which projects the hidden states of a model onto stored directions.
 
-    `state` is the JSON of `RepEvalScorer.as_json`.  The model is loaded with the first items and held as long as the
-    metric exists.  If `ray` is an address, the model runs on that Ray cluster.  Raises JudgeError for a damaged state.
+    The metric loads the model at the first call and then keeps it in memory.
+
+    Args:
+        name: Name of the metric.
+        state: JSON from `RepEvalScorer.as_json`.
+        ray: Address of a Ray cluster on which the model runs, or "".
+
+    Raises:
+        JudgeError: `state` is damaged.
     """
     from core.repeval.projection import RepEvalScorer, ScorerWithModel
 

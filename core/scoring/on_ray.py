@@ -5,9 +5,11 @@
     OUT/_scoring.json         digests and options of the scoring
     OUT/part-<digest>.jsonl   the verdicts of one batch, written completely or not at all
 
-Finished parts are the checkpoint: a second start skips their items. If a node is lost, Ray repeats its batches on
-another one. Such a batch has the same items, so its part has the same name. All nodes must be able to access input and
-output, at a path or in an object store (`s3://BUCKET/…`). Every node needs the keys and credentials in its environment.
+A restarted scoring skips the items in finished parts. If a node is lost, Ray repeats its batches on another node. A
+repeated batch has the same items, so its part has the same name.
+
+All nodes must be able to access input and output, at a path or in an object store (`s3://BUCKET/…`). Every node needs
+the keys and credentials in its environment.
 """
 
 from __future__ import annotations
@@ -56,10 +58,14 @@ ASKING = 0.5
 def score_on_ray(
     address: str, request: ScoreRequest, source: str, out: str, *, progress: Progress = SILENT
 ) -> ScoredFile:
-    """Score `source` (a file or folder, at a path or URL) into the folder `out`, on a cluster.
+    """Score the items of a file or folder on a Ray cluster, and write the verdicts into a folder.
 
-    Items are JSON lines or Parquet, one row per item, with a column item_id. Verdicts are JSON lines. An unreadable row
-    gets an Unscored verdict ("missing input"). Finished parts stay after any error.
+    Args:
+        address: Address of the cluster.
+        request: The judge file and the options of the scoring.
+        source: Path or URL of the items: JSON lines or Parquet, one row per item, with a column item_id. An unreadable
+            row gets an Unscored verdict ("missing input").
+        out: Folder of the verdicts (JSON lines). Finished parts stay there after any error.
 
     Raises:
         JobError: The cluster, a folder or existing parts can't be used, or two rows share an id.
@@ -195,14 +201,17 @@ def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Cou
 
 
 class Scorer:
-    """Ray actor that scores the rows of a batch that have no verdict yet, and writes their verdicts as one part.
+    """Ray actor that scores the new rows of a batch, and writes their verdicts as one part (a JSONL file).
 
-    `judge_file` is the content of the judge file; `done` are hashes of ids with a verdict. A call returns a table with
-    one row:
+    Calling the actor with a table returns a table with one row:
 
     - `counts`: the part's `tally` as JSON
-    - `ids`: the `short_hash` of each item, uint64 as bytes
+    - `ids`: the `short_hash` of each new item, uint64 as bytes
     - `problem`: the reason why the batch was not scored, or ""
+
+    Args:
+        judge_file: Content of the judge file.
+        done: Hashes of the ids of items that already have a verdict.
     """
 
     def __init__(self, request: ScoreRequest, judge_file: bytes, mapping: Columns, out: str, done: np.ndarray) -> None:
@@ -337,10 +346,10 @@ class Folder:
 
 
 def input_files(address: str) -> dict[str, int]:
-    """List the item files at `address` (a file or a folder) for Ray Data: address → size in bytes, sorted.
+    """Return the item files at `address` for Ray Data, sorted by path: path → size in bytes.
 
-    Raises GoldenError if there is none, or if JSONL and Parquet files are mixed. Raises JobError if the address can't
-    be read.
+    `address` is a file or a folder, as a path or a URL. Raises GoldenError if there are no JSONL or Parquet files, or
+    if both formats are mixed. Raises JobError if `address` can't be read.
     """
     folder = Folder(address)
     scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""

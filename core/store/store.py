@@ -1,7 +1,7 @@
-"""Read and write Concord's records in a database; SQL occurs only in this folder.
+"""Read and write Concord's records in a database. SQL occurs only in this folder.
 
 =============  ======================================================  =====================
-part           content                                                 module
+attribute      content                                                 module
 =============  ======================================================  =====================
 ``projects``   names that group golden sets, criteria and runs         `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.projects`
@@ -10,20 +10,20 @@ part           content                                                 module
 ``runs``       requests of runs and their progress                     `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.runs`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
-``blocks``     numbers of metrics by the content of their items        `core.store.runs`
+``blocks``     scores of metrics by the content of their items         `core.store.runs`
 ``workers``    which workers are alive                                 `core.store.runs`
-``upkeep``     storage use, and pruning of replies                     `core.store.runs`
+``upkeep``     storage use, and deletion of old replies                `core.store.runs`
 ``labels``     labels that raters save in the app                      `core.store.labels`
 ``drafts``     texts that users typed and have not saved               `core.store.labels`
 ``events``     the log of actions                                      `core.store.log`
 ``transfers``  projects as rows, for export and import                 `core.store.transfer`
 =============  ======================================================  =====================
 
-`actor` is the user of this handle; `acting` returns a handle on the same database for another user.
+A `Store` belongs to one user (`actor`); `acting` returns a store of another user on the same database.
 
 Every method is one transaction, committed completely or not at all, and retried after a lost connection
-(`core.store.database`).  `together` runs several methods in one transaction.  Errors are `core.errors.StoreError` and
-its subclasses.
+(`core.store.database`). `together` runs several methods in one transaction. Errors are `core.errors.StoreError` and its
+subclasses.
 """
 
 from __future__ import annotations
@@ -108,10 +108,15 @@ _LONGEST = 120
 
 
 def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
-    """Restrict a function to users with at least `role`; with `does` ("started a calibration"), also log each call.
+    """Decorate a function so that only users with at least `role` can call it.
 
-    The function's first argument must be the store of the acting user (`Store.acting`).  The function raises
-    AccessError if the user has a lower role or has not entered a name.  A function that only `reads` needs no name.
+    The first argument of the function must be the store of the acting user (`Store.acting`). The function then raises
+    AccessError for a user with a lower role, or without a name.
+
+    Args:
+        role: Lowest role that may call the function.
+        does: What the user does, such as "started a calibration". If given, each call is logged.
+        reads: The function changes nothing, so the user needs no name.
     """
 
     def guard(task: Task[P, R]) -> Task[P, R]:
