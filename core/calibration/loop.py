@@ -1,11 +1,8 @@
-"""AutoCalibrate (Algorithm 1 of the paper): draft, revisit, refine, report.
+"""AutoCalibrate (Algorithm 1 of the paper): draft criteria, keep the best, refine them, and report.
 
-Items are used for selection or for the report, but never for both. Drafts and rankings use calibration items. A
-refinement must also gain on an inner fold of the calibration set. The final judge, its best single criteria and the
-baseline are scored once on the held-out set, at the end.
-
-Part of a budget is reserved for the held-out items. When the rest is spent, the search stops, and the result lists the
-skipped work.
+Drafts, rankings and refinements use calibration items. The chosen judge, its best single criteria and the baseline are
+scored once on the held-out items, at the end. Part of a budget is reserved for the held-out items. When the rest is
+spent, the search stops, and the result lists the skipped work.
 """
 
 from __future__ import annotations
@@ -109,7 +106,7 @@ def calibrate(
         settings: How to search, measure and split.
         progress: Receives each leaderboard, and can stop the run.
         asking: If its `writes_steps` is true, the judge writes evaluation steps first.
-        split: Calibration and held-out set; None splits according to `settings`.
+        split: Calibration and held-out items; None splits according to `settings`.
         recorder: Stores the prepared judge, criteria and scores as they arrive.
 
     Raises:
@@ -196,10 +193,14 @@ def measure(
     *,
     held_out: bool = True,
 ) -> Calibration:
-    """Measure `judge` with the given `criteria`, without drafting, refining or a budget. The baseline is measured too.
+    """Measure a judge with given criteria, and the baseline. Nothing is drafted or refined, and there is no budget.
 
-    The score of an item is its mean score over the criteria. With `held_out` False, held-out items are not scored, and
-    their alignments are undefined.
+    Args:
+        judge: The judge, with its golden set.
+        split: Calibration and held-out items.
+        settings: How to measure.
+        criteria: The criteria. The score of an item is its mean score over all criteria.
+        held_out: Whether to score held-out items. If false, their alignments are undefined.
     """
     settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))
     held_out_items = [judge.golden.items[position] for position in split.held_out]

@@ -26,12 +26,15 @@ MOST = 5
 class TriedModel:
     """Result of one model with the criteria of a judge.
 
-    `calibration` is the model's alignment on the items on which the criteria were chosen: use it to choose a model.
-    `held_out` is the alignment on all other labelled items: use it in reports. `difference` is this alignment minus the
-    alignment of the judge's own model, paired on the items that both scored. `p_holm` is the p of `difference`,
-    corrected for the number of models. Both are None for the judge's own model. `unread_share` is from 0 to 1, and 1 if
-    the model's first replies could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all
-    replies were cached; None if a price is unknown.
+    Attributes:
+        judge: SPEC of the model.
+        calibration: Alignment on the items on which the criteria were chosen. Use it to choose a model.
+        held_out: Alignment on all other labelled items. Use it in reports.
+        difference: Held-out alignment of the model minus held-out alignment of the judge's own model, on items scored
+            by both. None for the judge's own model.
+        p_holm: P-value of `difference`, corrected for the number of models. None if undefined.
+        unread_share: Share of items without a score, from 0 to 1. 1 if the first replies could not be read.
+        cost: Dollars per 1,000 items, measured or estimated. None if a price is unknown.
     """
 
     judge: str
@@ -55,13 +58,13 @@ def switch(
     among: Sequence[int] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[TriedModel, ...]:
-    """Compare a judge's own model with each of `judges` (SPECs) on the labelled items of `golden`.
+    """Compare a judge's own model with other models on the labelled items of `golden`.
 
     Args:
         opened: Opens the judge with the model of a SPEC, or with its own model if the argument is None. For example
             ``lambda spec: load_judge("judge.yaml", judge=spec)``.
         golden: Items with labels of the judge's aspect.
-        judges: 1 to `MOST` SPECs.
+        judges: 1 to `MOST` SPECs of the other models.
         among: Positions of the items to use; all by default.
         progress: Receives the calls as they are made.
 
@@ -71,7 +74,7 @@ def switch(
     Raises:
         UsageError: No model is named, more than `MOST` are named, or the judge is not a judge.yaml.
         GoldenError: The criteria were chosen on all labelled items, so none is held out.
-        JudgeError, ProviderError: From the judges.
+        JudgeError, ProviderError: The judge failed.
     """
     if not 1 <= len(judges) <= MOST:
         raise UsageError(f"Specify 1 to {MOST} other models; you specified {len(judges)}.")

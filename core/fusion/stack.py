@@ -239,10 +239,10 @@ class Fusion:
         fused: Alignment of the fused judge.
         parts: Name → alignment of each part.
         left_out: Name of each unused part → reason.
-        weights: Name → weight, in points of the label per standard deviation of the part. For the average, shares of
-            the sum.
-        without: Name of each part → alignment of the fusion without the part, and difference: full fusion minus that
-            fusion. P-values are Holm-corrected.
+        weights: Name → weight, in points of the label per standard deviation of the part. For the average, 1 / number
+            of parts.
+        without: Name of each part → alignment of the fusion without the part, and difference: full fusion minus fusion
+            without the part. P-values are Holm-corrected.
         against_best: Difference: fusion minus best part.
         best_part: The part with the highest alignment on the `fit` items.
         fit: Positions of the items that weights were fitted on.

@@ -1,9 +1,8 @@
 """The LLM judge: asks a language model for ratings and averages them.
 
-It sends one request per sample. The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of
-p(s) · s over the ratings s of the scale. The probabilities p(s) are those of the top tokens at the position of the
-rating, renormalised. The ratings must be whole numbers from 0 to 9, because only a single digit is one token with every
-tokenizer.
+The judge sends one request per reply. A probability-weighted score (G-Eval, section 2) is the expected rating: the sum
+of p(s) · s over the ratings s of the scale. p(s) is the renormalised probability of the token s at the position of the
+rating. Ratings must be whole numbers from 0 to 9, because only a single digit is one token with every tokenizer.
 """
 
 from __future__ import annotations
@@ -82,9 +81,11 @@ CostOf = Callable[[int, int], float | None]
 
 
 class LLMJudge(Judge):
-    """A judge that asks the language model `model` of `provider`.
+    """A judge that asks a language model.
 
     Attributes:
+        provider: The endpoint of the model.
+        model: The name of the model.
         spec: The SPEC of the judge, as on the command line.
         sampling: The style of the prompts.
         effort: Reasoning effort, such as "low"; "" for the model's default.
@@ -139,7 +140,7 @@ class LLMJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Score items on the task's scale, with one verdict per item and criteria text.
+        """Score items on the task's scale. Each criteria text gives each item one verdict.
 
         With a reply cache, replies that arrived before an error are not requested again.
 
@@ -300,9 +301,8 @@ class LLMJudge(Judge):
         return DraftBatch(tuple(drafted), self._note_sent(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
-        """Ask the model to write evaluation steps for the judge to follow (auto-CoT of G-Eval).
-
-        The steps depend only on the task and the criteria. The temperature is 0. Use the steps as `Style.steps`.
+        """Ask the model to write evaluation steps for the judge to follow (auto-CoT of G-Eval), for use as
+        `Style.steps`.
 
         Returns:
             The steps (or ""), an error message (or ""), and the cost.
@@ -316,8 +316,14 @@ class LLMJudge(Judge):
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
         """Return the judge, ready to score, and the cost of preparing it.
 
-        With `writes_steps`, the model writes evaluation steps, unless the style already has some. Raises JudgeError if
-        the steps are unusable, and UsageError if the style shows references but no item has any.
+        Args:
+            task: What to judge.
+            items: Items that the judge will score.
+            writes_steps: Let the model write evaluation steps, unless the style already has steps.
+
+        Raises:
+            JudgeError: The written steps are unusable.
+            UsageError: The style shows references, but no item has a reference.
         """
         require_references(self.sampling, task, items)
         if not writes_steps or self.sampling.steps:
@@ -471,13 +477,13 @@ def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls
 
 
 def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool = False) -> Verdict:
-    """Return the mean rating of the readable `replies`, or Unscored with the reason of the first reply.
+    """Return the mean rating of the readable `replies`; Unscored if no reply is readable.
 
-    With `weighted`, a reply counts with its probability-weighted score, or without probabilities, with its stated
-    rating.
+    For a pair, the second half of `replies` has the two texts swapped. The result is then the mean of both orders. If
+    one order has no readable reply, the result is Unscored, because the other order alone has position bias.
 
-    For a pair, the second half of `replies` has the texts swapped. The verdict is the mean of both orders. It is
-    Unscored if one order has no readable reply, because the other alone would include position bias.
+    Args:
+        weighted: Use the probability-weighted score of each reply, if probabilities are available.
     """
     if task.kind != "pair":
         return _verdict_in_order(task, item, replies, weighted=weighted)

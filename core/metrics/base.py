@@ -1,7 +1,6 @@
-"""Metrics: the class, helpers to define metrics, and a cache for their scores.
+"""Metrics: functions that give each item a number, such as its length.
 
-If a metric cannot score an item, the item is `Unscored` with a reason, and NaN in the array. Runs cache scores in the
-store, so that no text is scored twice by a model.
+If a metric cannot score an item, the number is NaN, and an `Unscored` record gives the reason.
 """
 
 from __future__ import annotations
@@ -78,10 +77,14 @@ class Metric:
         return ""
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None) -> MetricScores:
-        """Return a number for each of `items`, in their order, and a reason for each missing number.
+        """Return one number for each of `items`, in order, and a reason for each missing number (NaN).
 
-        `on_progress` is called with (items done, items in total), and can raise an exception to stop. Raises JudgeError
-        if a model or its data cannot be loaded, or if the model is of the wrong kind.
+        Args:
+            items: The items.
+            on_progress: Called with (items done, items in total). It can raise an exception to stop.
+
+        Raises:
+            JudgeError: A model or its data cannot be loaded, or the model has the wrong type.
         """
         scores = self.scorer(items, on_progress)
         known = {unscored.item_id for unscored in scores.unscored}
@@ -126,8 +129,10 @@ def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, s
 def item_by_item(needs: frozenset[Need], prepare: Callable[[], Callable[[Item], float | str]]) -> Scorer:
     """Return a scorer that scores one item at a time.
 
-    `prepare` is called once for all items. It returns a function that maps an item to its number, or to a sentence that
-    says why it has none.
+    Args:
+        needs: Parts that an item must have to be scored.
+        prepare: Called once for all items. Returns a function that maps an item to its number, or to a sentence that
+            says why it has no number.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -153,10 +158,13 @@ def text_by_text(
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
 ) -> MetricScores:
-    """Score each item by its best pair: the target with one of the item's `texts`.
+    """Score each item by its best pair: the item's target with one of several other texts.
 
-    `rate` takes the pairs (text, target) of all items at once and returns their scores (n_pairs,). An item that lacks
-    one of `needs` is unscored.
+    Args:
+        items: The items.
+        needs: Parts that an item must have to be scored.
+        texts: Returns the other texts of an item.
+        rate: Receives the pairs (other text, target) of all items at once, and returns their scores (n_pairs,).
     """
     reasons = lacking(items, needs)
     owners: list[int] = []
@@ -184,8 +192,8 @@ def score_or_reason(
 ) -> MetricScores | str:
     """Score `items`. Return the scores, or the reason why they are unusable.
 
-    They are unusable if no item has the needed parts, a model is missing, the metric fails, or all numbers are missing
-    or the same. A cancelled run and errors of the store are raised.
+    Scores are unusable if the metric fails, if fewer than two items have a score, or if all scores are equal. Only a
+    cancelled run and errors of the store are raised.
     """
     if reason := metric.missing(items):
         return reason

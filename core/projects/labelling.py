@@ -532,7 +532,7 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """Log entry: a reviewer's verdict on a misaligned item. The subject of the entry is the item.
+    """Log entry: the user's verdict on a misaligned item. The subject of the entry is the item.
 
     Attributes:
         subject_id: Id of the criteria or judge that scored the item.

@@ -1,7 +1,6 @@
 """Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, damaged texts, other models.
 
-Each kind of run has a request, an estimate, a check before it starts, and a run function that stores the result. In
-code, scores of damaged texts are called *controls*.
+In code, scores of damaged texts are called *controls*.
 """
 
 from __future__ import annotations

@@ -26,10 +26,13 @@ GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """The score and the label of an item, for given criteria.
+    """Score and label of an item, for given criteria.
 
-    `gap` is the standardised score minus the standardised label. Above 0 the judge is too lenient, below 0 too strict.
-    `score` and `gap` are None for an unreadable reply, and `reason` says why.
+    Attributes:
+        score: None for an unreadable reply.
+        gap: Standardised score minus standardised label. Positive if the judge is too lenient, negative if too strict.
+            None for an unreadable reply.
+        reason: Why there is no score.
     """
 
     item: Item
@@ -74,10 +77,10 @@ class ScoredItems(tuple[ItemScore, ...]):
 
 
 def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
-    """List the calibration items that a run scored with these criteria, largest |gap| first, unreadable ones last.
+    """List the scores of the calibration items that a run scored with the given criteria.
 
-    Held-out items are left out, because they must stay unseen. Raises NotFoundError for an unknown run, or criteria
-    that the run did not score.
+    The largest |gap| comes first, and unreadable replies come last. Held-out items are left out, because they must stay
+    unseen. Raises NotFoundError for an unknown run, or for criteria that the run did not score.
     """
     from core.calibration.proposals import standardised_gap
 
@@ -99,10 +102,17 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
 
 
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
-    """Find the calibration items that became misaligned or aligned between two sets of criteria of a run.
+    """Find the calibration items that became misaligned or aligned from one set of criteria of a run to another.
 
-    Returns item id → True if |gap| rose to `MISALIGNED_FROM` with `criteria_id`, False if it fell below. Raises
-    NotFoundError for criteria that the run did not score.
+    Args:
+        criteria_id: The later criteria.
+        parent_id: The earlier criteria.
+
+    Returns:
+        Item id → True if the item became misaligned (|gap| of at least `MISALIGNED_FROM`), False if it became aligned.
+
+    Raises:
+        NotFoundError: The run did not score one of the criteria.
     """
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
@@ -128,10 +138,10 @@ def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dic
 def explain_item(
     store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the judge's reasons for the score of an item (or the effect of each clause), and its replies.
+    """Explain the score of an item: the judge's reasons (or the effect of each clause), and its replies.
 
-    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. If the reply is
-    missing, the explanation says so, and nothing is sent. Raises JobError for an item that the run did not score.
+    Nothing is sent to a remote judge; its replies come from the store. If a reply is missing there, the explanation
+    says so. Raises JobError if the run did not score the item.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 
@@ -192,10 +202,17 @@ class TriageRequest:
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
-    """Save the verdict, note or pick of a misaligned item; return the number of the log entry.
+    """Save the user's verdict on a misaligned item, a note, or a pick. Return the number of the log entry.
 
-    `seen` is the log number of the triage that the user saw (0: none). Raises ConflictError if somebody else has
-    changed the triage since.
+    A picked item is one that the next refinement round learns from.
+
+    Args:
+        request: What to save. Fields that are None keep their value.
+        form: Id of the call. A second call with the same id changes nothing.
+        seen: Number of the entry about the item that the user saw; 0 for none.
+
+    Raises:
+        ConflictError: Somebody else has changed the entry since.
     """
     verdict, note, about = request.verdict, request.note, (request.golden_id, request.aspect)
     said = store.events.all(project_id, Triage, item_id)
@@ -226,10 +243,17 @@ def save_triage(
 def triage_items(
     store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Apply the same triage to several items, except those that somebody else has changed in the meantime.
+    """Save the same verdict, note or pick for several misaligned items.
 
-    `seen` maps item id to the log number of the triage that the user saw (0: none). Returns item id → number of the log
-    entry, and item id → reason for skipping it.
+    Items that somebody else has changed in the meantime are skipped.
+
+    Args:
+        seen: Item id → number of the entry about the item that the user saw; 0 for none.
+        request: What to save.
+        form: Id of the call. A second call with the same id changes nothing.
+
+    Returns:
+        Item id → number of the new log entry, and item id → why the item was skipped.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():

@@ -1,14 +1,16 @@
 """Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-A URL is refused if two parsers could read different hosts in it. So it must not contain user names, backslashes,
-spaces, non-ASCII letters, or ``%`` in the host.
+The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. The file names environment variables and
+never holds secrets. Error messages never repeat text that may be a secret.
 
-The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
-holds secrets. Errors never repeat text that may be a secret.
+`Installation` alone decides which key goes to which host; a judge file or an upload cannot:
 
-Only `Installation` decides which key goes to which host; a judge file, a zip or an upload cannot. A base URL in the
-endpoint file gets only the key that the file names for it. Any other URL may get OPENAI_API_KEY, unless the file names
-that key for an endpoint. Then the key goes only to that endpoint and to the host of OPENAI_BASE_URL.
+- A base URL in the endpoint file gets only the key that the file names for it.
+- Any other base URL gets OPENAI_API_KEY, unless the file names this key for an endpoint. In that case only that
+  endpoint and the host of OPENAI_BASE_URL get the key.
+
+A URL is refused if two parsers could read different hosts in it. So user names, backslashes, spaces, non-ASCII letters,
+and ``%`` in the host are not allowed.
 """
 
 from __future__ import annotations
@@ -91,10 +93,10 @@ def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
-    """Return whether the OpenAI key may be sent to a URL that no user has typed, for example one from a file.
+    """Return whether the OpenAI key may be sent to a URL that no user has typed, for example a URL from a file.
 
-    It may be sent to OpenAI's own endpoint over TLS, to `usual` (the value of `OPENAI_BASE_URL`), and to this machine.
-    Raises UsageError if the URL is invalid.
+    The key may be sent to OpenAI's own endpoint over TLS, to the host of `usual` (the value of `OPENAI_BASE_URL`), and
+    to this machine. Raises UsageError if the URL is invalid.
     """
     place = host_of(base_url)
     return place in (host_of(usual or OPENAI_URL), host_of(OPENAI_URL)) or place.loopback
@@ -111,10 +113,12 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a model, in dollars per million tokens.
+    """Prices of a model, in dollars per million tokens.
 
-    `cached` is the price of prompt tokens in the endpoint's own cache; None means the normal price. Reasoning tokens
-    cost as much as completion tokens.
+    Attributes:
+        prompt: Price of prompt tokens.
+        completion: Price of completion tokens, including reasoning tokens.
+        cached: Price of prompt tokens in the endpoint's own cache; None for the normal price.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
@@ -150,10 +154,16 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits on requests to an endpoint. `timeout` is in seconds per attempt.
+    """Limits on requests to an endpoint.
 
-    A request is retried up to `retries` times after 408, 409, 5xx, a lost connection, or a reply that is not a
-    completion. After 429 it is retried without limit, unless the endpoint returns only 429 for `patience` seconds.
+    Attributes:
+        concurrency: Largest number of requests at the same time.
+        timeout: Seconds per attempt.
+        retries: Largest number of retries after a lost connection, status 408, 409 or 5xx, or a reply that is not a
+            completion.
+        patience: Seconds of nothing but status 429 after which a request fails. The number of retries after 429 is not
+            limited.
+        requests_per_minute: None for no limit.
     """
 
     concurrency: int = 64

@@ -1,12 +1,10 @@
-"""Request, result and output file of a scoring; an interrupted scoring resumes from the output file.
+"""Request, result and output file of a scoring. An interrupted scoring resumes from the output file.
 
 ::
 
     verdicts.jsonl.part             the verdicts so far, one JSON object per line
     verdicts.jsonl.progress.json    digests and options of the scoring
-    verdicts.jsonl                  written when all items are done; replaces an older file
-
-An item is done when its complete line is on the disk. So interruptions don't change the finished file.
+    verdicts.jsonl                  the finished file; replaces an older file
 """
 
 from __future__ import annotations
@@ -68,12 +66,13 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class ScoreRequest(ScoreSettings):
-    """Request to score the items in the file `items` with `judge_file`, and write the verdicts to `out`.
-
-    `out` has JSON lines, or CSV if its name ends in .csv.
+    """Request to score the items of a file with a judge file.
 
     Attributes:
-        judge: SPEC of a judge to use instead of the calibrated judge; "" uses the calibrated judge.
+        items: File with the items.
+        judge_file: File of the judge.
+        out: File for the verdicts: CSV if its name ends in .csv, otherwise JSON lines.
+        judge: SPEC of a judge to use instead of the calibrated judge; "" for the calibrated judge.
         accept_edited: Accept a judge file that was edited after its export.
         mapping: Role → column of `items`. Other roles use the columns named in the judge file, if `items` has them.
     """
@@ -88,12 +87,21 @@ class ScoreRequest(ScoreSettings):
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result of scoring `n_items`.
+    """Result of scoring a file.
 
-    `counts` is the `tally` of all items done so far, and `n_before` the number of items done in earlier calls. `batch`
-    counts the lines of batch results. `usage` is the cost of this call's replies. `remarks` are about the endpoint.
-    `sure` summarises intervals and unsure verdicts, as in `Output.sure`. For a fused judge, `used` lists the parts that
-    were computed, and `missing` maps each other part to the reason.
+    Attributes:
+        n_items: Number of items in the file.
+        counts: Number of scored items, and of unscored items by reason (see `tally`). Earlier calls are included.
+        n_before: Number of items done in earlier calls.
+        calls: Number of calls for all items done.
+        marks: Sentences that apply to all verdicts.
+        findings: Problems in the file.
+        batch: Numbers of lines in batch results; empty without batch results.
+        usage: Cost of the replies in this call.
+        sure: Summary of intervals and unsure verdicts, as in `Output.sure`.
+        remarks: Notes on how the scores were computed.
+        used: For a fused judge, the parts that were computed.
+        missing: For a fused judge, each part that was not computed → reason.
     """
 
     n_items: int
@@ -222,10 +230,19 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 
 
 class Output:
-    """The output of one scoring, resumed from an earlier call. Call `finish` when it is complete.
+    """Output file of one scoring, which continues after an interruption. Call `finish` when all items are done.
 
-    `counts` is the `tally` so far. Raises JobError if another process is writing to the output, if the partial output
-    is damaged, or if it is from another scoring.
+    Args:
+        out: The finished file.
+        identity: Digests and options of the scoring. A partial output with the same identity is continued; None starts
+            over.
+
+    Attributes:
+        counts: Number of scored items, and of unscored items by reason (see `tally`).
+
+    Raises:
+        JobError: Another process is writing to the output, or the partial output is damaged or has another identity.
+        UsageError: The file can't be written.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any] | None = None) -> None:

@@ -1,19 +1,18 @@
 """Test whether an alignment has fallen since it was exported.
 
-Of the earlier alignment, only the interval is known (from the judge file).  So the interval of the difference is
-computed from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
-Psychological Methods 12, equation 15)::
+The judge file has only the earlier alignment and its interval. So the interval of the difference is computed from the
+two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations", Psychological Methods 12,
+equation 15)::
 
     lower = (now − then) − √((now − low_now)² + (high_then − then)²)
     upper = (now − then) + √((high_now − now)² + (then − low_then)²)
 
-Limits at confidence levels other than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
-grows with the normal quantile.  If the (1 − 2α) interval lies below 0, the alignment has fallen, by a one-sided test at
-α. Both intervals are over sources, so items of one source do not count as independent.
+All intervals are over sources. For other confidence levels than 95 %, intervals are rescaled on Fisher's scale z =
+atanh(r). The alignment has fallen, by a one-sided test at α, if the (1 − 2α) interval lies below 0.
 
-Required number of items: let s_now and s_then be the standard errors on that scale (half an interval's width over
-1.96).  A fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). s_now²
-shrinks with 1/n, s_then does not.  If the exported figure is too uncertain, no number of new items suffices.
+With probability `POWER`, the test detects a fall of at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). Here s_now and
+s_then are the standard errors on Fisher's scale. Only s_now² shrinks with more new items, as 1/n. So if s_then is too
+large, no number of new items suffices.
 """
 
 from __future__ import annotations
@@ -33,11 +32,14 @@ _EDGE = 1.0 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change in alignment, now minus then; a fall is negative.
+    """Change in alignment since an earlier measurement.
 
-    `interval` has confidence 1 − 2α. `n_needed` is the number of items needed to detect a fall of `fall`, with as many
-    items per source as now.  It is None if no number suffices, or if the number is unknown.  If the change is
-    undefined, all three values are None, and `reason` says why.
+    Attributes:
+        value: Alignment now minus alignment then: a fall is negative. None if undefined.
+        interval: Interval of `value` with confidence 1 − 2α. None if undefined.
+        n_needed: Number of items needed to detect a fall of `fall`, with as many items per source as now. None if
+            unknown, or if no number suffices.
+        reason: Why the change is undefined.
     """
 
     value: float | None
@@ -53,11 +55,19 @@ class Change:
 
 
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
-    """Test whether the alignment has fallen from `then` to `now`, measured on different items.
+    """Test whether an alignment has fallen from `then` to `now`, measured on different items.
 
-    Both need a 95 % interval.  `fall` is the smallest fall that matters.  Raises UsageError unless `alpha` lies in (0,
-    0.5) and `fall` in (0, 1].  If a value or interval is undefined, or if statistics or levels differ, the result is
-    undefined, and `reason` says why.
+    The result is undefined if a value or an interval is missing, or if statistics or levels differ. Its `reason` then
+    says why.
+
+    Args:
+        now: The alignment now, with a 95 % interval.
+        then: The earlier alignment, with a 95 % interval.
+        alpha: Level of the one-sided test, in (0, 0.5).
+        fall: The smallest fall that matters, in (0, 1].
+
+    Raises:
+        UsageError: `alpha` or `fall` is out of range.
     """
     from scipy.special import ndtri
 

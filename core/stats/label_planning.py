@@ -1,15 +1,15 @@
-"""Plan how many labels to collect: the interval of an alignment, and the smallest fall that labels can detect.
+"""Plan how many labels to collect: the expected interval of an alignment, and the smallest fall that can be detected.
 
-On Fisher's scale z = atanh r, an alignment over w independent items has the standard error 1 / √(w − 3).  A measured
-alignment shows how many independent items its items are worth: w = 3 + (1.96 / half its width on that scale)², from its
-interval. w grows in proportion to the number of items or the number of sources, whichever grows less.  Without a
-measured alignment, `USUAL_ALIGNMENT` and an intraclass correlation within sources of `USUAL_ICC` are assumed.  Then n
-items, m per source, are worth n / (1 + (m − 1)·ICC).
+On Fisher's scale z = atanh(r), an alignment over w independent items has the standard error 1 / √(w − 3). An earlier
+measurement gives w = 3 + (1.96 / half the width of its interval on Fisher's scale)². w then grows with the number of
+items or of sources, whichever grows less. Without a measurement, the alignment is assumed to be `USUAL_ALIGNMENT`. Then
+w = n / (1 + (m − 1)·ICC) for n items, m per source, with the intraclass correlation `USUAL_ICC`.
 
-More raters make labels more reliable, and the alignment with their mean higher: r_n = r_inf · √(n·rel / (1 +
-(n−1)·rel)) (attenuation, Spearman 1904, and Spearman-Brown), with the usual reliability of a single label.  A fall is
-the difference between two measurements of this size, detected with probability `core.stats.change.POWER` by a one-sided
-test at 5 %.
+More raters per item raise the expected alignment: r_n = r_inf · √(n·rel / (1 + (n−1)·rel)) for n raters (attenuation,
+Spearman 1904, and Spearman-Brown). rel is the usual reliability of one rater's labels.
+
+A fall is the difference between two measurements of equal size. A one-sided test at 5 % detects the fall with
+probability `core.stats.change.POWER`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ nothing, with 50 they lost in 44 % of 34 runs, with 100 in 26 %."""
 
 @dataclass(frozen=True, slots=True)
 class LabelPlanning(JsonRecord):
-    """Forecast for `n_items` labels on `n_sources` sources by `n_raters` raters each.
+    """Forecast for `n_items` labelled items from `n_sources` sources, with `n_raters` raters per item.
 
-    `value` is the expected alignment with its `interval`.  `fall` is the smallest fall that a second measurement of
-    this size detects; it is None if not even a fall to 0 would be detected.  `enough` says what the labels are enough
-    for; `basis` names the assumptions.
+    Attributes:
+        value: Expected alignment.
+        interval: Expected interval of the alignment.
+        fall: Smallest fall that a second measurement of this size detects. None if not even a fall to 0 is detected.
+        enough: What the labels are enough for.
+        basis: The assumptions.
     """
 
     n_items: int
@@ -65,11 +68,17 @@ class LabelPlanning(JsonRecord):
 def plan_labels(
     n_items: int, n_sources: int | None = None, n_raters: int = 1, *, measured: Alignment | None = None
 ) -> LabelPlanning:
-    """Forecast the interval of an alignment on this many labels, and the smallest fall that they detect.
+    """Forecast the interval of an alignment with this many labels, and the smallest fall that they detect.
 
-    If `n_sources` is None, each item has its own source.  `measured` is the judge's alignment on some of the items,
-    with `USUAL_RATERS` raters per item.  It is ignored if its value or interval is missing.  Raises UsageError for no
-    items, or more sources than items.
+    Args:
+        n_items: Number of labelled items.
+        n_sources: Number of sources; None if each item has its own source.
+        n_raters: Number of raters per item.
+        measured: Alignment of the judge on some of the items, with `USUAL_RATERS` raters per item. Ignored without a
+            value and an interval.
+
+    Raises:
+        UsageError: There are no items, too many items, or more sources than items.
     """
     from scipy.special import ndtri
 
