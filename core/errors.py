@@ -1,7 +1,7 @@
 """Concord's errors, and functions that remove keys from text before it is printed, logged or stored.
 
 A message says what happened and where, what was expected, and how to fix it. Messages of `JobError` and `StoreError`
-never contain SQL or connection URLs. Messages of `ProviderError` never contain keys or prompts.
+have no SQL or connection URLs. Messages of `ProviderError` have no keys or prompts.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` is the row number in a spreadsheet (the header is row 1), or the line number in a JSON Lines file. `message`
-    leaves out the file, row and column.
+    Attributes:
+        message: The message without file, row and column.
+        row: Row number in a spreadsheet (the header is row 1), or line number in a JSON Lines file.
     """
 
     def __init__(

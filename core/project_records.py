@@ -2,7 +2,7 @@
 
 Times are timezone-aware UTC. Unknown values are None, never 0.
 
-Every change has an author. Without accounts, every user has all rights, and the app asks for a name before the first
+Every change has an author. Without sign-in, every user has all rights, and the app asks for a name before the first
 change. With sign-in, roles come from the settings.
 """
 
@@ -21,9 +21,12 @@ ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user with a role. `name` is shown to others ("" = unknown). `subject` is the identity from sign-in.
+    """A user with a role.
 
-    `at_screen` is true for users of the app, who need a name to change anything.
+    Attributes:
+        name: Name that others see; "" if unknown.
+        subject: Identity from sign-in; "" without sign-in.
+        at_screen: Whether the user uses the app, which needs a name for changes.
     """
 
     name: str = ""
@@ -226,7 +229,7 @@ class Run:
 
     Attributes:
         request_json: The request, in the form that `core.projects.start_and_resume` reads.
-        error: Why the run failed; "" for other runs.
+        error: Why the run failed, or "".
         calls_expected: Expected number of calls; 0 if unknown.
         attempt: How often the run was started.
         snapshots: Number of published snapshots.

@@ -112,8 +112,10 @@ def difference_figures(
 ) -> str:
     """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``.
 
-    A missing p is replaced by "no p", with `p_reason` if given.  Returns "undefined" if `value` is None, and
-    `ALIKE` if the value and both ends of the interval are 0.
+    Without p, "no p" is written, with `p_reason` if given.
+
+    Returns:
+        The text; "undefined" if `value` is None; `ALIKE` if the value and both ends of the interval are 0.
     """
     if value is None:
         return "undefined"
@@ -137,8 +139,8 @@ def consistent_interval(ends: Iterable[float] | None, p: float | None, limit: fl
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:
     """Format a p value: ``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
 
-    A p value near `limit` gets enough digits to show which side it is on: 0.0496 and 0.0504, never 0.050 for both.  A
-    `limit` below 0.05 is named if p lies between the two: ``"p = 0.032, above 0.025"``.
+    A p near `limit` gets as many digits as it needs to differ from `limit`: 0.0496 or 0.0504, never 0.050. If `limit`
+    is below 0.05, the text also names it for a p between `limit` and 0.05: ``"p = 0.032, above 0.025"``.
     """
     if p is None or math.isnan(p):
         return missing

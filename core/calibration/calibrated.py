@@ -166,8 +166,8 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
 def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
     """Measure on held-out items what each part of a calibrated judge adds (Tables 5 and 8 of the AutoCalibrate paper).
 
-    The result has one row for the final judge and one for each variant, such as the judge without criteria. Stored
-    scores are used again; only missing scores are requested.
+    The result has one row for the final judge and one for each variant, such as the judge without criteria. Only scores
+    that the calibration doesn't have are requested.
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
@@ -192,7 +192,7 @@ def repeated(
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
     """Repeat the calibration of a judge file on its golden set. Yield the result and warnings about it.
 
-    Use it in a `with` statement: the judge stays open until the end.
+    The function is a context manager: the judge stays open until the end of the `with` block.
 
     Args:
         path: The judge file.

@@ -271,8 +271,8 @@ def refinements(
     Args:
         parent: The criteria.
         misaligned: Items that the parent misjudges.
-        sizes: Numbers of misaligned items in a request.
-        samples: Number of requests for each size.
+        sizes: Numbers of misaligned items to show in a request.
+        samples: Number of requests for each of the `sizes`.
         seeds: The run's seed, the kind of round (3 in a calibration, 5 if started by a user), the round's number, the
             parent's rank, and the trial.
     """
@@ -339,7 +339,7 @@ class Proposal:
 
     Attributes:
         calibration: Difference in alignment on all calibration items (`a` is the proposal, `b` the parent).
-        inner: The same on the inner fold, whose items were not used for refining.
+        inner: Difference in alignment on the inner fold, whose items were not used for refining.
     """
 
     criteria: Criteria

@@ -36,10 +36,16 @@ def judged_items(
 ) -> tuple[JudgedItems, dict[str, int]]:
     """Join the labels of `golden` on `aspect` with the scores in `rows`.
 
-    Returns the joined items, and the number of items left out or only partly used, by reason. `rows` may contain items
-    that are not in `golden`. An item's system and source are from the golden set, or else from the row. An item without
-    a source is its own source. Items at the positions `seen`, whose labels were used to choose or fit the judge, are
-    left out.
+    Args:
+        golden: The golden set.
+        aspect: The aspect of the labels.
+        rows: Scores of items, which need not be in `golden`. The rows also provide the systems and sources that
+            `golden` lacks. An item without a source is its own source.
+        seen: Positions of items to leave out, because their labels were used to choose or fit the judge.
+
+    Returns:
+        The joined items.
+        The number of items left out or only partly used, by reason.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)

@@ -55,7 +55,7 @@ class StylesSettings:
 
     Attributes:
         auto_steps: Let the judge's model write evaluation steps once, for styles without their own steps.
-        n_items: Number of labelled items; whole sources are drawn until it is reached. None takes all.
+        n_items: Number of labelled items; whole sources are drawn until the number is reached. None takes all.
         budget_usd: Maximum cost in dollars. When it is spent, no more styles are scored.
         seed: Seed for drawing sources.
         level: None means sample level if the sources allow it, otherwise dataset level.
@@ -166,7 +166,7 @@ class StyleCell:
 
     Attributes:
         n_asked: Number of items that the style was to score.
-        n_replies: Number of replies requested for these items.
+        n_replies: Number of replies requested from the model.
         n_unread: Number of replies that could not be read.
         n_unweighted: Number of replies without the probabilities that a weighted style needs.
     """

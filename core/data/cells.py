@@ -43,8 +43,11 @@ def shown(value: object, limit: int = 60) -> str:
 def read_number(cell: Any) -> float | None:
     """Return the finite number in `cell`, or None for an empty cell.
 
-    Booleans count as 1 and 0.  A decimal comma is accepted: "2,5" is 2.5.  Raises CellError for text, NaN, infinity,
-    formulas, numbers over 1e100, and ambiguous commas ("1,234" can mean 1.234 or 1234).
+    Booleans count as 1 and 0. A decimal comma is accepted: "2,5" is 2.5.
+
+    Raises:
+        CellError: The cell has text, NaN, infinity, a formula, a number over 1e100, or an ambiguous comma ("1,234" can
+            mean 1.234 or 1234).
     """
     if cell is None or cell == "":
         return None
@@ -114,9 +117,9 @@ def parse_json(text: str) -> Any:
 
 
 def cell_at(row: abc.Mapping[str, Any], path: str) -> Any:
-    """Return the cell at a path into nested JSON, such as ``output.choices[0].text``; None if the row has no such cell.
+    """Return the cell at a path into nested JSON, such as ``output.choices[0].text``; None if there is no such cell.
 
-    A column with exactly this name takes precedence.  JSON text along the path is parsed.
+    If a column has the whole path as its name, its cell is returned. JSON text along the path is parsed.
     """
     if path in row or not _PATH.fullmatch(path):
         return row.get(path)
@@ -231,9 +234,10 @@ def unpacked(cell: Any) -> Any:
 
 
 def readable(value: Any, indent: str = "") -> str:
-    """Format structured data as lines in the given order: ``key: value``, and the rows of a list as ``a | b | c``.
+    """Write structured data as lines, in the given order.
 
-    Null entries are omitted, so absent and null keys look the same.
+    An object becomes ``key: value`` lines. A list of rows becomes one line per row: ``a | b | c``. Null entries are
+    omitted, so absent and null keys look the same.
     """
     inner = (abc.Mapping, list, tuple)
     lines = []

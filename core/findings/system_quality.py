@@ -45,8 +45,8 @@ def difference_words(pair: SystemDifference) -> str:
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
     """Return the finding on whether system `first` is better than `second` in `aspect`.
 
-    Both systems need a corrected mean. The p value is corrected for all pairs in the table, because a user can ask for
-    any pair.
+    Both systems need a corrected mean. The p value is corrected for all pairs of systems in `means`, because a user can
+    ask for any pair.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
     if (figures := difference_words(pair)) == ALIKE:

@@ -1,8 +1,8 @@
 """Fusion by a language model, which rates each item on one aspect, given the scores of other judges (assistants).
 
 The prompt follows Fusion-Eval: task, criteria, assistants, plan, how to weigh assistants, the item with its scores, and
-the form of the reply. A *plan* says in free text which assistants to use and how. It is written by a person or the
-model, or made from the measured agreement of the assistants.
+the form of the reply. A *plan* says in free text which assistants to use and how. The plan is written by a person or
+the model, or made from the measured agreement of the assistants.
 """
 
 from __future__ import annotations

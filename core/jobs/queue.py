@@ -1,19 +1,19 @@
 """Queue runs, track the progress of a running run, and start a worker process.
 
-The queue is the table of runs.  A worker claims a queued run by an atomic update, calls the function for this kind of
-run, and stores the result or the error.  A resumed run calls the function again and finds its stored replies
+The queue is the table of runs. A worker claims a queued run by an atomic update, calls the function for this kind of
+run, and stores the result or the error. A resumed run calls the function again and finds its stored replies
 (`core.projects.start_and_resume`).
 
 ::
 
-    web process  ── row in `runs` (queued) ──▶  the tick of a worker claims it as attempt n
-    worker dies  ── same worker starts     ──▶  its runs are queued again, as attempt n + 1
-                 ── heartbeat goes stale   ──▶  the tick of another worker queues them again
+    a run is queued                 ──▶  a worker claims it as attempt n
+    its worker dies and restarts    ──▶  the worker queues the run again, as attempt n + 1
+    its worker sends no heartbeats  ──▶  another worker queues the run again, as attempt n + 1
 
 An older attempt can no longer write, and stops when it next reports progress.
 
-The worker runs in its own process session, so it survives the web process.  It ends when no run is left and the web
-process that last asked for it has been gone for `core.jobs.worker.LINGER_SECONDS`.
+The worker runs in its own process session, so it survives the web process. The worker ends when no run is left and the
+web process that last asked for a worker has been gone for `core.jobs.worker.LINGER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ _GRACE = 1.0  # seconds for the work to notice the stop by itself
 
 
 class RunProgress:
-    """The `Progress` of a running run; use it as a context manager around the work.
+    """The `Progress` of a running run. Use it as a context manager around the work.
 
-    A thread writes the stage and the latest snapshot twice a second.  It also checks whether the run was cancelled, or
-    taken over by another worker.  A resumed run repeats its earlier snapshots.  These stay hidden until the run gets
-    past the last snapshot shown.  `remarks` returns texts that are added to each message.
+    A thread writes the stage and the latest snapshot twice a second, and checks whether the run must stop. A run must
+    stop if it was cancelled, or taken over by another worker.
+
+    A resumed run repeats its earlier snapshots. Repeated snapshots stay hidden. The attribute `remarks` is a function
+    that returns texts to add to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:

@@ -4,7 +4,7 @@
 when it is idle and the web process has ended. Several hosts can each run a worker on the same Postgres, with different
 `CONCORD_WORKER_ID`.
 
-A worker can be killed at any moment, and the next worker resumes its runs. Workers do not listen on any port.
+A worker can be killed at any moment; the next worker resumes its runs. Workers do not listen on any port.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ log = logging.getLogger("concord.jobs")
 def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     """Execute queued runs until the process is stopped.
 
-    With `linger`, also stop when no worker has been needed for `linger` seconds. Raises JobError if this `CONCORD_HOME`
-    or this worker id already has a live worker.
+    With `linger`, also stop when no worker has been needed for `linger` seconds.
+
+    Raises:
+        JobError: A live worker has the same `CONCORD_HOME` or worker id.
     """
     log_to_stderr()
     make_private(settings.home.absolute())

@@ -1,4 +1,4 @@
-"""The `Judge` base class, which scores items by criteria, and drafts and refines criteria.
+"""The `Judge` base class. A judge scores items by criteria, and drafts and refines criteria.
 
 `score` takes many criteria and many items at once. So the offline judge can use one matrix product, and a remote judge
 can order its requests for the server's prefix cache.
@@ -22,10 +22,12 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A labelled item in a drafting or refining prompt.
+    """A labelled item in a prompt for drafting or refining criteria.
 
-    For refining, `score` is the judge's score, with which raters disagree. `reasons` are the raters' reasons for the
-    label, and `explanation` is the judge's reason for its score.
+    Attributes:
+        score: The judge's score, with which raters disagree; NaN for drafting.
+        reasons: The raters' reasons for the label.
+        explanation: The judge's reason for its score.
     """
 
     item: Item
@@ -37,11 +39,12 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A request to draft criteria from `exemplars`, or to refine `criteria` that misjudged these exemplars.
+    """A request to draft criteria from `exemplars`, or to refine `criteria`, which misjudged them.
 
     Attributes:
         seed: Makes the offline judge's drafts repeatable, and is part of the cache key of remote replies.
         fit: Fit the strengths of clauses to all exemplars. Only for a judge whose `fits_strengths` is true.
+        criteria: The criteria to refine; None to draft.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -70,8 +73,8 @@ COPIED_WORDS = 8
 def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Task) -> DraftBatch:
     """Remove lines of criteria that copy at least `COPIED_WORDS` consecutive words from an item in the prompt.
 
-    Lines of the criteria to be refined are kept, and words of the task don't count as copied. Criteria with no line
-    left are replaced by an error message.
+    Lines that the criteria had before refining are kept. Words of the task don't count as copied. If no line is left,
+    an error message replaces the criteria.
     """
 
     def runs(text: str) -> set[tuple[str, ...]]:

@@ -68,7 +68,8 @@ Row = dict[str, list[int]]
 def nli(name: str, model: str) -> Metric:
     """Return a metric: the probability, 0 to 1, that the source entails the target.
 
-    The context, if any, counts as part of the source. The checkpoint must have exactly one label named entailment.
+    The context, if any, counts as part of the source. Exactly one label of the checkpoint must have a name that starts
+    with "entail" or "support".
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:

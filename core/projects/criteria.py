@@ -61,10 +61,10 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect by one or two of their points; return id → name.
+    """Name all criteria of an aspect by one or two of their points. Return id → name.
 
-    No two names are equal. Points that are not in the parents' texts are preferred. Names don't change when criteria
-    are added. `beside` are additional criteria to name: those of an unfinished run, which are not yet in the project.
+    All names differ. Points that are not in the parents' texts are preferred. A name stays the same when criteria are
+    added to the project. `beside` are criteria of an unfinished run, which are not yet in the project.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
@@ -108,11 +108,19 @@ def save_edit(
 ) -> str:
     """Save an edit of the criteria `parent_id` and return its id, or the parent's id if the text is the same.
 
-    `expected_head` is the `CriteriaEntry.head` that the author saw. The author is the user, or `author` if the user is
-    not signed in.
+    Args:
+        store: The store.
+        project_id: The project.
+        parent_id: The edited criteria.
+        text: The new text.
+        author: Name of the author, for a user who is not signed in.
+        note: A note on the edit.
+        expected_head: `CriteriaEntry.head` that the author saw; None saves without a check for other authors.
 
-    Raises ConflictError, with both texts, if somebody else has saved an edit since. Raises CriteriaError if the text is
-    empty or has over 20,000 characters, and NotFoundError if the parent is unknown.
+    Raises:
+        ConflictError: Somebody else has saved an edit since. The error has both texts.
+        CriteriaError: The text is empty or has over 20,000 characters.
+        NotFoundError: The parent is unknown.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = _storable(text).strip()

@@ -1,7 +1,7 @@
 """Start, execute, cancel, resume and view runs. `KINDS` lists all kinds of runs.
 
 `start_run` checks a request and adds the run to the queue (`core.jobs.queue`). A worker takes the run and calls
-`execute_run`, which calls the function of its kind with a `RunWork`.
+`execute_run`, which calls the function for this kind of run with a `RunWork`.
 
 To resume a run, the worker calls the same function again. The function finds its earlier replies, criteria, judges,
 scores and documents in the store, and hidden states on disk. Only arithmetic is repeated. So inputs must be fixed, and

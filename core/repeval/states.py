@@ -75,7 +75,7 @@ class Extraction:
             like, the distance |u−v| between source and hypothesis at that token. () takes default tokens.
         layers: Numbers from 0 (embeddings) to the number of blocks; () takes all.
         max_tokens: Longer texts are truncated.
-        parts: "source", "context" or both, to compare with the hypothesis. None takes those that any item has.
+        parts: "source", "context" or both, to compare with the hypothesis. None takes the parts that any item has.
     """
 
     template: str = ""

@@ -1,7 +1,7 @@
 """Write the report as files: one HTML page, its appendix, and the figures as CSV.
 
 The HTML has no scripts and sends no requests. Untrusted text is escaped and shortened. In the CSV, undefined values are
-empty cells, never 0, and no cell can run as a formula in a spreadsheet.
+empty, never 0. A spreadsheet can't run any CSV value as a formula.
 """
 
 from __future__ import annotations

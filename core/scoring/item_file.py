@@ -1,7 +1,7 @@
 """Check a whole file of items before scoring: readable rows and unique ids.
 
 Scoring can take hours and cost money, so errors in the file are reported first. The check takes a few per cent of the
-time that the offline judge needs, and keeps one hash per row in memory.
+time that the offline judge needs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ _TOLD = 5_000
 class ItemFile:
     """A checked file of items.
 
-    `digest` is the SHA-256 of the file. `filled` has the numbers of items with a source, with a context and with
-    references. `read_after(n)` reads the items after the first n, in file order.
+    Attributes:
+        digest: SHA-256 of the file.
+        filled: Number of items that have a source, a context and references, by the name of the field.
+        read_after: Called with n; yields the items after the first n, in file order.
     """
 
     path: Path
@@ -124,8 +126,10 @@ def check_rows(
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Check numbered `rows`, and add errors to `log`.
 
-    Returns the number of items, how many items have each optional part (source, context, references), and the numbers
-    (from 1) of rows that repeat an earlier id.
+    Returns:
+        The number of items.
+        How many items have each optional field (source, context, references).
+        The numbers (from 1) of rows that repeat an earlier id.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0

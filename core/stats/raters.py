@@ -5,9 +5,9 @@ An undefined result is None with a reason, never 0 or 1. Missing ratings are NaN
 # The ceiling (`leave_one_out`)
 
 The ceiling is the alignment of one rater with the mean of the other raters. It has the statistic and level of the
-judges' alignments, so a chart can show it beside them. Judges are measured against the mean of *all* raters, which is
-more reliable and adds 0.03 to 0.04 to their alignment. The ceiling is therefore slightly too low: never compare a judge
-with the ceiling by eye or by interval.
+judges' alignments, so a chart can show the ceiling beside the judges. Judges are measured against the mean of *all*
+raters, which is more reliable and adds 0.03 to 0.04 to their alignment. The ceiling is therefore slightly too low:
+never compare a judge with the ceiling by eye or by interval.
 
 # A judge compared with raters (`compare_with_raters`)
 
@@ -20,8 +20,8 @@ raters. If the judge is like one more rater, the expected difference is exactly 
 other raters can be better or worse.
 
 Intervals come from the jackknife over sources (Efron and Stein 1981, "The jackknife estimate of variance"), with t on
-sources - 1 degrees of freedom. At sample level, if every source has the same raters, they equal the t interval of the
-sources' paired differences.
+sources - 1 degrees of freedom. At sample level, if every source has the same raters, the intervals equal the t interval
+of the sources' paired differences.
 
 # The Alternative Annotator Test (`annotator_test`)
 
@@ -42,8 +42,8 @@ the items. Its p values are corrected for the number of raters (Benjamini and Ye
 
 Concord departs from the paper in two ways:
 
-- Items can share sources. The paper's t test treats them as independent, and then rejects in 14 to 17 % of runs at a
-  nominal 5 %. Concord clusters by source, which rejects in 3 to 5 %.
+- The paper's t test treats items as independent. If items share sources, it wrongly rejects H0 in 14 to 17 % of runs,
+  instead of 5 %. Concord clusters by source, which rejects in 3 to 5 %.
 - With fewer than 30 items, the paper uses Wilcoxon's test, which is about the median of d. If the mean of d is epsilon,
   this test rejects in 13 to 68 % of runs of 15 or 25 items. So Concord tests no rater with fewer than `LEAST_DUELS`
   items. With more items, the t test rejects in 5 to 6 %, or 15 % if d is never -1.
@@ -355,7 +355,7 @@ def leave_one_out(
 
     Args:
         table: The ratings.
-        items: The items of the columns of `table`; their labels are ignored.
+        items: The items, in the order of the columns of `table`. Their labels are ignored.
         measure: Statistic and level of the alignment.
         seed: Seed for drawing sources, which the interval needs at system level.
 
@@ -490,7 +490,7 @@ def compare_with_raters(
     Args:
         table: The ratings.
         scores: The judge's scores (n_items,). Higher must be better; NaN is a missing score.
-        items: The items of the scores and of the columns of `table`; their labels are ignored.
+        items: The items, in the order of `scores` and of the columns of `table`. Their labels are ignored.
         measure: Statistic and level of the alignments.
     """
     judge = np.asarray(scores, dtype=np.float64)
@@ -656,7 +656,7 @@ def annotator_test(
     Args:
         table: The ratings.
         scores: The judge's scores (n_items,) on the scale of the ratings, NaN = missing.
-        items: The items of the scores and of the columns of `table`.
+        items: The items, in the order of `scores` and of the columns of `table`.
         epsilon: How much worse than a rater the judge may be.
 
     Raises:

@@ -222,7 +222,7 @@ class SourceMean:
         sources: Codes of the sources (n_sources,).
         parts: Contribution of each source (n_sources,). The variance of the mean is the sum of their squares.
         freedom: Degrees of freedom.
-        extra: Additional standard error that no two systems share.
+        extra: Additional standard error, independent between systems.
     """
 
     value: float

@@ -47,13 +47,17 @@ IMPORTED = " (imported)"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Base class of log entries: an action of a user on `subject`.
+    """Base class of log entries: an action of a user.
 
-    A subclass has a name in the store (`kind`) and a format string for its description (`does`). Its positional fields
-    are stored as JSON, and its keyword fields as columns.
+    A subclass defines `kind` and `does`. Its positional fields are stored as JSON, and its keyword fields as columns.
 
-    `actor` is the name of the user ("" = unknown). `number` grows with time. Before the entry is written, `number` is 0
-    and `at` is `UNWRITTEN`.
+    Attributes:
+        kind: Name of the subclass in the store.
+        does: Format string for the description of the action.
+        subject: What the action is about.
+        number: Grows with time; 0 before the entry is written.
+        actor: Name of the user; "" if unknown.
+        at: Time of the action; `UNWRITTEN` before the entry is written.
     """
 
     kind: ClassVar[str]
@@ -117,12 +121,19 @@ E = TypeVar("E", bound=Entry)
 
 class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
-        """Write an entry of `actor`. Return its number.
+        """Write an entry of `actor` and return its number.
 
-        `form` is the id of the submitted form. If this form has already written an entry, nothing is written, and the
-        number of that entry is returned. `expected` is the number of the newest entry of this kind and subject that the
-        user saw; 0 if there was none. Raises ConflictError if there is a newer entry. With `expected` None, this is not
-        checked.
+        Args:
+            project_id: The project.
+            entry: The entry.
+            actor: The user.
+            form: Id of the submitted form. If this form has already written an entry, nothing is written, and the
+                number of that entry is returned.
+            expected: Number of the newest entry of this kind and subject that the user saw; 0 if there was none. None
+                skips the check for newer entries.
+
+        Raises:
+            ConflictError: There is a newer entry.
         """
         form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)

@@ -1,8 +1,7 @@
 """Store projects, their golden sets, criteria and judges.
 
-A golden set is stored once under its content digest, and linked to projects under a name.  Each item is a row.  One
-JSON text holds all labels and metrics, and another holds the ratings as columns.  A loaded golden set equals the stored
-one exactly, with the same digest.
+A golden set is stored once under its content digest, and linked to projects under a name. A loaded golden set equals
+the stored one exactly, with the same digest.
 """
 
 from __future__ import annotations
@@ -219,9 +218,12 @@ class Goldens(StorePart):
         return golden
 
     def verified(self, golden_id: str) -> GoldenSet:
-        """Reload the golden set, and check its rows against its hash.  Raises ValueError if they don't match.
+        """Reload the golden set, and check its rows against its hash.
 
-        Projects with the same golden set share its rows, so nobody may import other content under its hash.
+        Projects with the same golden set share its rows. The check prevents importing other content under its hash.
+
+        Raises:
+            ValueError: The rows don't match the hash.
         """
         golden, row = self._load_anew(golden_id), self._db.row(sa.select(goldens).filter_by(golden_id=golden_id))
         golden = replace(golden, name="")  # a copy without the cached digest
@@ -312,11 +314,14 @@ class KeptCriteria(StorePart):
             return _entry(transaction, project_id, criteria_id)
 
     def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
-        """Store `edit` as the newest edit of the parent, even if it existed before, and return its id.
+        """Store `edit` as the newest edit of the criteria `parent_id`, and return its id.
 
-        `expected_head` is the newest edit that the author saw, or the parent; None saves without this check.  Raises
-        ConflictError and stores nothing if somebody else has saved an edit since.  Raises NotFoundError for an unknown
-        parent.
+        An edit that is already stored becomes the newest again. `expected_head` is the id of the newest edit that the
+        author saw, or `parent_id` if there was none. None saves without a check for other authors.
+
+        Raises:
+            ConflictError: Somebody else has saved an edit since. Nothing is stored.
+            NotFoundError: The parent is unknown.
         """
         with self._db.write() as transaction:
             parent = _entry(transaction, project_id, parent_id, lock=True)
@@ -392,9 +397,13 @@ class Judges(StorePart):
         judge: JudgeScores,
         replies: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Add a judge and return its id; an existing judge with the same scores and kind stays unchanged.
+        """Add a judge and return its id.
 
-        `replies` maps each item id to the original replies.  Raises StoreError unless there is one score per item.
+        The id follows from the content, such as scores and kind. A judge that has the same content and is already
+        stored stays unchanged. `replies` maps each item id to the original replies.
+
+        Raises:
+            StoreError: The judge doesn't have one score per item.
         """
         judge_id, packed = judge_id_of(golden_id, judge), pack(judge)
         with self._db.write() as transaction:

@@ -28,10 +28,15 @@ CRITERIA_WORDS = 90
 
 @dataclass(frozen=True)
 class Selection:
-    """Criteria, the run that scored them, the calibration that they come from, and the triage of the items.
+    """Criteria that the Misaligned screen shows, with their scores and the triage of the items.
 
-    `scored` are the calibration items, largest gap first. `changes` says how items changed since the parent criteria,
-    by item id; None if the run didn't score the parent. `judge` is the name of the version that uses these criteria.
+    Attributes:
+        run: The run that scored the criteria.
+        calibration_id: The calibration that the criteria come from.
+        scored: The calibration items, largest gap between score and label first, unreadable replies last.
+        triage: The users' triage of the items, by item id.
+        changes: How items changed since the parent criteria, by item id; None if the run didn't score the parent.
+        judge: Name of the judge version that uses the criteria.
     """
 
     page: Opened

@@ -1,7 +1,7 @@
 """Compare a text with its source: a document, a dialogue with a fact, or structured data.
 
-Coverage and density follow Grusky et al. (2018, Newsroom): the text is split greedily into the longest fragments that
-occur in the source.
+Coverage and density follow Grusky et al. (2018, Newsroom). They use fragments: the longest passages of the text that
+occur in the source, found greedily from left to right.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def measure(text: Text, source: SourceText) -> Features:
 
 
 def fragments(stems: Sequence[str], source: SourceText) -> list[int]:
-    """Return the lengths in words of the fragments that the text shares with the source, left to right.
+    """Return the lengths in words of the passages that a text shares with the source, left to right.
 
-    Matching is greedy: each fragment is the longest possible. A single word counts as a fragment.
+    Each passage is the longest possible from its first word. A single shared word counts as a passage.
     """
     lengths: list[int] = []
     whole, pairs, vocabulary = source.text.stems, source.pairs, source.vocabulary

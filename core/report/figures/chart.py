@@ -59,8 +59,11 @@ class Axis:
 class Series:
     """One series of points on a chart, each with an optional vertical interval and text.
 
-    `name` is its entry in the legend ("" for none). `shape` None draws no marks. `line` is the width of the line
-    through the points, 0 for none.
+    Attributes:
+        name: Entry in the legend; "" for none.
+        shape: Mark of each point; None draws no marks.
+        line: Width of the line through the points; 0 for none.
+        said: Text of each point; empty for none.
     """
 
     name: str

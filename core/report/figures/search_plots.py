@@ -28,10 +28,15 @@ def candidates_figure(
     along: str = "candidates, in drafting order",
     places: Sequence[float] = (),
 ) -> Drawing:
-    """Draw the alignment of each candidate (name, group, alignment) in the order of drafting, or at `places`.
+    """Draw the alignment of each candidate.
 
-    `along` is the title of the horizontal axis. `places` are the candidates' positions on this axis; the default is 1,
-    2, 3, and so on. `slots` is the expected number of candidates, which fixes the axis from the start.
+    Args:
+        candidates: Name, group and alignment of each candidate.
+        baseline: Alignment of the baseline.
+        measure: Title of the vertical axis.
+        slots: Expected number of candidates, which fixes the length of the horizontal axis from the start.
+        along: Title of the horizontal axis.
+        places: Positions of the candidates on the horizontal axis; empty for 1, 2, 3, and so on.
     """
     at = places or range(1, len(candidates) + 1)
     known = [
