@@ -1,8 +1,8 @@
 """Connect to a Ray cluster, and turn its errors into plain messages.
 
 Ray is installed separately (`pip install "ray==2.60.0"`). This host must be a node of the cluster (``ray start``), and
-all nodes need the same Python and packages. Concord sends its own code to the nodes, but no keys. Every node reads keys
-from its own environment.
+all nodes need the same Python and packages. Concord sends its own code to the nodes, but no API keys. Every node reads
+the keys from its own environment.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ _LONGEST_TEXT = 1_000_000
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Write a file completely or not at all: yield a temporary path, and move it to `path` at the end.
+    """Context manager that writes a file completely or not at all.
 
-    The temporary path has the same extension. Missing folders are created. Without `durable`, a power cut can leave an
-    empty file. Raises OSError.
+    It yields a temporary path with the same extension. On success, the file at the temporary path is moved to `path`.
+    Missing folders are created. If `durable` is False, a power cut can leave an empty file. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")

@@ -1,10 +1,9 @@
 """Decode files of unknown origin in a separate process, with limited memory and time and without secrets.
 
-`run_job` starts a Python process with a clean environment. The job in this process reads the file and writes values as
-lines of JSON, which `run_job` yields. So a malicious file can only use up the limits of the process: its output is
-parsed as JSON and never executed.
+`run_job` starts the process. A job in the process reads the file and writes values as lines of JSON. The output is
+parsed as JSON and never executed, so a malicious file can only use up the limits of the process.
 
-The jobs for Parquet files and workbooks are at the end; `core.data.tables` lists them.
+`core.data.tables` lists the jobs for Parquet files and workbooks.
 """
 
 from __future__ import annotations
@@ -58,9 +57,10 @@ class RefusedError(Exception):
 
 
 def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
-    """Return the limits for decoding a file of `size` bytes: `memory` in bytes, CPU `seconds`, and `wall` seconds.
+    """Return the limits for decoding a file of `size` bytes.
 
-    With `streaming` there is no `wall` limit (0), because the caller decides how fast rows are read.
+    The keys are `memory` (bytes), `seconds` (of CPU time), and `wall` (seconds of elapsed time). With `streaming`,
+    `wall` is 0 (no limit), because the caller decides how fast rows are read.
     """
     seconds = _SECONDS + _SECONDS_EACH_MB * (size // _MB)
     wall = 0 if streaming else 60 + 10 * seconds
@@ -81,12 +81,9 @@ def run_job(
 
     Args:
         module: A module in `folder` whose `JOBS` maps names to jobs.
-        job: The name of the job.
         file: The content of the file, or its path.
-        options: Options for the job.
         allowed: The limits, as returned by `allowance`.
         most: Maximum number of bytes of all values together; 0 for no limit.
-        folder: The folder of the module.
 
     Raises:
         RefusedError: The job refuses the file, or exceeds its limits.
@@ -215,10 +212,10 @@ def _bound_rows(n_rows: int, options: Mapping[str, Any]) -> None:
 
 
 def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield the column names of a Parquet file, then the cells of each row, read a few rows at a time.
+    """Yield the column names of a Parquet file, then the values of each row.
 
-    ``options["rows"]`` is the maximum number of rows; None sets no limit.  Raises GoldenError if the file cannot be
-    read.
+    ``options["rows"]`` is the maximum number of rows; None sets no limit. Raises GoldenError if the file cannot be read
+    or has too many rows.
     """
     import pyarrow as arrow
     from pyarrow import parquet
@@ -272,9 +269,12 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield notes on a workbook's sheets, then the row number and cells of each filled row in the first visible sheet.
+    """Yield the rows of the first visible sheet of a workbook.
 
-    Formulas stay text.  `options` sets the maximum ``rows``, ``cells``, and total ``unpacked`` bytes.
+    The first value is a list of notes, for example that other sheets were not read. Each further value is the row
+    number and the cells of a row that is not empty. Formulas stay text.
+
+    `options` sets the maximum ``rows``, ``cells``, and total ``unpacked`` bytes.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)

@@ -1,15 +1,14 @@
-"""Ablate a calibrated judge: measure what each of its parts adds.
+"""Measure what each element of a calibrated judge contributes, by comparing the judge with variants of itself.
 
-The final judge is compared with variants of itself:
+The variants are:
 
 - without criteria
-- without refinement: the best drafts on the calibration set, as many as the final judge has members
-- with its single best criteria instead of the mean
-- without level descriptions, or without examples, if its prompt shows them
+- without refinement: the best drafts on the calibration set, as many as the judge has sets of criteria
+- with the single best criteria instead of the mean over all
+- without level descriptions, or without examples, if the prompt shows them
 - with the name of the aspect alone: without criteria, level descriptions and examples
 
-Every variant is chosen on calibration items and measured on the held-out items of the calibration. Only missing scores
-are requested.
+Every variant is chosen on calibration items and measured on the held-out items. Only missing scores are requested.
 """
 
 from __future__ import annotations
@@ -71,12 +70,18 @@ class Variant:
 
 @dataclass(frozen=True)
 class AblationRow:
-    """One variant of the judge.
+    """One variant of the judge, compared with the final judge.
 
-    `difference` is the variant's alignment minus the final judge's, on the `n` held-out items that both scored. Below
-    0, the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are None for the
-    final judge itself, or if they are undefined (`reason` says why). `first_look` marks a variant that had never been
-    measured on held-out items before.
+    Attributes:
+        what: Description of the variant.
+        calibration: Alignment on calibration items.
+        held_out: Alignment on held-out items.
+        difference: Held-out alignment of the variant minus that of the final judge, on the `n` items that both scored.
+            Below 0, the final judge agrees better with raters. None for the final judge, or if undefined.
+        p_holm: The p of `difference`, Holm-corrected for all variants in the table.
+        n: Number of held-out items that both the variant and the final judge scored.
+        reason: Why `difference` or its p is None.
+        first_look: Whether the variant had never been measured on held-out items before.
     """
 
     key: VariantKey
@@ -109,10 +114,13 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The ablation table; `left_out` maps each missing variant to the reason why it is missing.
+    """The ablation table: variants of a judge, with their alignments.
 
-    `calibration_positions` are the items of the calibration set, on which the criteria were chosen. `scores` are
-    (n_variants, n_items) over the whole golden set, NaN where not requested.
+    Attributes:
+        rows: The final judge and its variants.
+        left_out: Variant → why it is missing.
+        calibration_positions: Positions of the calibration items, on which the criteria were chosen.
+        scores: Scores (n_variants, n_items) over the whole golden set, NaN where not requested.
     """
 
     task: Task
@@ -192,11 +200,14 @@ def estimate_ablation(
 
 
 def ablate(judge: BoundJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
-    """Measure each variant of `calibration` with `judge`, the prepared judge that was calibrated.
+    """Measure each variant of the calibrated judge (see the module's docstring).
 
-    `scores` are the stored scores of the run's candidates (rows by criteria id). Scores that neither `scores` nor
-    `calibration` contains are requested once. Raises UsageError if the calibration used another golden set, and any
-    error of the judge.
+    Args:
+        judge: The prepared judge that was calibrated.
+        scores: Stored scores of the criteria that the run tried, with one row per criteria id. Scores that neither
+            `scores` nor `calibration` contains are requested once.
+
+    Raises UsageError if the calibration used another golden set, and any error of the judge.
     """
     golden = judge.golden
     asked = _Asked(calibration, golden, scores)

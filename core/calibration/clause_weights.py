@@ -17,11 +17,11 @@ LABELS_A_CLAUSE = 5
 
 
 def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
-    """Return clause weights (n_clauses,) fitted to `ratings` (n_items, n_clauses) and `labels` (n_items,).
+    """Return the weight of each clause (n_clauses,): at least 0, with a sum of 1.
 
-    Weights are at least 0 and add up to 1. They are fitted by non-negative least squares (Lawson and Hanson 1974) on
-    centred ratings and labels. A clause whose ratings are all equal gets 0. All weights are equal if there are fewer
-    than `LABELS_A_CLAUSE` labels per clause, or if no clause rises with the labels.
+    Weights are fitted by non-negative least squares (Lawson and Hanson 1974) to centred `ratings` (n_items, n_clauses)
+    and `labels` (n_items,). A clause whose ratings are all equal gets 0. All weights are equal if there are fewer than
+    `LABELS_A_CLAUSE` labels per clause, or if no clause rises with the labels.
     """
     from scipy.optimize import nnls
 
@@ -42,8 +42,8 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
     Criteria without ratings per clause keep their scores.
 
     Returns:
-        Cross-fitted mean scores (n_items,): each fold of sources is scored with weights learnt on the other folds. Use
-        them to fit the map to the human scale and the intervals.
+        Mean scores (n_items,) to fit the map to the human scale and the intervals. The items are divided into folds by
+        source, and each fold is scored with weights learnt on the other folds.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

@@ -1,7 +1,7 @@
-"""The command line: ``python -m core COMMAND``.
+"""The command line of Concord: ``python -m core COMMAND``.
 
 With ``--json``, every command prints one JSON object on standard output. Progress and notes go to standard error. Exit
-code 0 means done, 1 unusable input or result, 2 wrong usage.
+code 0 means success, 1 unusable input or an unusable result, and 2 wrong usage.
 """
 
 from __future__ import annotations

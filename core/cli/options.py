@@ -51,10 +51,10 @@ def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Calla
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Convert a function to a command: `FLAGS` and the fields of its dataclass parameters become options.
+    """Convert a function to a command line command.
 
-    A field may have its own `typer.Option`. Otherwise the option comes from the field's name, default and help
-    (`core.records`).
+    `FLAGS` and the fields of dataclass parameters become options. A field's option comes from its own `typer.Option`,
+    or else from its name, default and help (`core.records`).
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}

@@ -109,20 +109,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Bias:
-    """A bias of the judge, as `difference` between the judge's scores and unbiased scores.
+    """A bias of the judge: how much its scores differ from unbiased scores.
 
     - Kind "length": `difference` is the correlation of scores with length, minus the correlation expected without bias.
-    - Kind "own family": the same for the texts of the model family `name`, but `difference` is in standard deviations
-      of the scores.
+    - Kind "own family": `difference` says how much higher the texts of the model family `name` are scored than expected
+      without bias, in standard deviations of the scores.
     - Kind "position", for pairs judged in both orders: `difference` is the share of preferences for the second text,
       minus one half. A tie counts half.
 
     Attributes:
         interval: 95 % interval of `difference`.
         p: The p of `difference`, corrected for all tests of the examination.
-        judge: Correlation of the scores with length or family.
-        people: Correlation of the labels with length or family.
-        expected: Correlation of unbiased scores; a range if the labels' reliability is unknown.
+        judge: Correlation of the scores with length, or with membership in the family.
+        people: The same correlation for the labels.
+        expected: The same correlation for unbiased scores, as a range if the labels' reliability is unknown.
         least: A `difference` up to this size is too small to be called a bias.
         reason: Why there is no difference or no test.
         flips: Share of the pairs whose verdict changes with the order; for "position" only.
@@ -251,10 +251,6 @@ def examine(
     """Examine `verdicts` on labelled items: errors by score, system and length, and biases.
 
     Args:
-        golden: The golden set.
-        verdicts: The judge's verdicts.
-        aspect: The aspect whose labels are used.
-        statistic: Statistic of the alignment.
         judge_file: Names the model and the texts that the judge was calibrated on.
         all_items: Include items that were used to choose or fit the judge. Otherwise they are left out if `verdicts` or
             `judge_file` mark them.

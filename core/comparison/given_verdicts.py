@@ -32,8 +32,11 @@ JudgeFiles = Path | str | Sequence[Path | str] | None
 class LabelledVerdicts:
     """Verdicts with their labelled items.
 
-    If `kept` is true, `items` includes the judge's calibration items, otherwise not. `n_calibration` counts them in
-    either case. `seen` are the positions of all items excluded because the judge has seen them, labelled or not.
+    Attributes:
+        item_ids: Ids of the items, in the same order.
+        seen: Positions of all items left out because the judge has seen them, labelled or not.
+        n_calibration: Number of labelled items with a verdict that the judge was calibrated on.
+        kept: Whether `items` includes the judge's calibration items.
     """
 
     verdicts: Verdicts
@@ -75,12 +78,19 @@ def labelled_verdicts(
     name: str = "",
     may_be_none: bool = False,
 ) -> LabelledVerdicts:
-    """Match `verdicts` with the labelled items of `golden`, except items that were used to choose or fit the judge.
+    """Match `verdicts` with the labelled items of `golden`, without items that were used to choose or fit the judge.
 
-    The excluded items are those marked in the verdicts or contained in `judge_file`. If `seen` is given, they are the
-    items at these positions instead. `all_items` keeps them. `name` is the judge's name in error messages.
+    Args:
+        judge_file: Items whose texts the file contains as calibration items are left out, as are items marked in
+            `verdicts`.
+        all_items: Leave out no items.
+        seen: Positions of the items to leave out instead.
+        name: Name of the judge for error messages.
+        may_be_none: Return an empty result, rather than an error, if no item is left.
 
-    Raises AspectError if the golden set has no such aspect. Raises UsageError if no item is left, unless `may_be_none`.
+    Raises:
+        AspectError: The golden set has no such aspect.
+        UsageError: No item is left.
     """
     records, labels = as_verdicts(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
@@ -118,9 +128,11 @@ def calibration_items(
 ) -> IntArray:
     """Return the positions of items whose labels were used to choose or fit a judge.
 
-    These are the items marked in `verdicts` (verdicts or item ids), and the items whose texts are in the judge files.
-    The file of a fused judge also has the texts of the judges that it combines. If `map_too` is false, items used only
-    to fit the map to the raters' scale are not included.
+    Args:
+        verdicts: Items marked in the verdicts are included. Item ids may be given instead, and are all included.
+        judge_file: Items are included if the file contains their texts. The file of a fused judge also has the texts of
+            the judges that it combines.
+        map_too: Include items whose labels were used only to fit the map to the human scale.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

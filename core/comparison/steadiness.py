@@ -65,18 +65,22 @@ class Forecast(JsonRecord):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Result of scoring items repeatedly with a judge. A score is the mean over the judge's criteria and samples.
+    """How much a judge's scores change when it scores the same items repeatedly.
+
+    A score is the mean over the judge's criteria and samples.
 
     Attributes:
         judge: The SPEC of the judge.
         temperature: Temperature of the judge; None is the model's default.
+        times: How often each item was scored.
         n_items: Number of items with at least two scores. All figures are based on these items.
         n_unread: Number of requested scores that could not be read.
         changed_share: Share of the items whose score changed, 0 to 1.
         mean_change: Mean absolute change between two scores of an item, in points of the scale.
-        reliability: ICC(1) of one score, at most 1. None if undefined; `reason` says why.
+        reliability: ICC(1) of one score, at most 1; None if undefined.
         interval: 95 % interval of the reliability.
-        alignment: The measured held-out alignment, with one score per item; None if unknown.
+        reason: Why `reliability` is None.
+        alignment: The held-out alignment in the judge file, with one score per item; None if unknown.
         forecasts: Forecasts for the mean of more samples.
     """
 
@@ -110,11 +114,14 @@ def repeat(
 ) -> Steadiness:
     """Score again some of the items in `golden` that `judge` was calibrated on.
 
-    `judge` is a judge file or a loaded judge. `replies` must be a cache for this repetition alone, because the usual
-    cache would return the earlier replies.
+    Args:
+        judge: A judge file or a loaded judge.
+        golden: The golden set of the calibration.
+        settings: How many items are scored, and how often.
+        replies: A cache for this repetition alone, because the usual cache would return the earlier replies.
 
     Raises:
-        UsageError: The judge is not a language model, or the golden set has none of its calibration items.
+        UsageError: The judge is not a language model, or fewer than 2 of its calibration items are in `golden`.
         JudgeError, ProviderError: From the judge.
     """
     if isinstance(judge, str | Path):
@@ -143,13 +150,13 @@ def steadiness(
 ) -> Steadiness:
     """Score `items` `settings.times` times with `judge`, each time with fresh replies, and compare the scores.
 
-    The reliability of one score is ICC(1) (Shrout and Fleiss 1979). The reliability of the mean of k scores is k·ICC /
-    (1 + (k − 1)·ICC) (Spearman 1910, Brown 1910). Correlations grow with the square root of the reliability (Spearman
-    1904). So the expected alignment of the mean of k scores is alignment · sqrt(reliability of k scores / reliability
-    of one).
+    - Reliability of one score: ICC(1) (Shrout and Fleiss 1979).
+    - Reliability of the mean of k scores: k·ICC / (1 + (k − 1)·ICC) (Spearman 1910, Brown 1910).
+    - Expected alignment of the mean of k scores: alignment · sqrt(reliability of k scores / reliability of one),
+      because correlations grow with the square root of the reliability (Spearman 1904).
 
     Raises:
-        UsageError: The judge is not a language model, or has no price for a budget in dollars.
+        UsageError: The judge is not a language model, or a budget is set and the price of the model is unknown.
         JudgeError: The judge has no criteria (a fused judge or RepEval).
         BudgetSpentError: The budget is too small to score each item twice.
     """
@@ -207,9 +214,12 @@ def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
 def reliability_interval(scores: FloatArray) -> Interval | None:
     """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items).
 
-    Returns None if a score is missing or no score changed.  With F = MSB/MSW and k times, the interval is (F/F₁ −
-    1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1) (McGraw and Wong 1996, table 7).  F₁ and F₂ are the upper quantiles
-    of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
+    Returns None if a score is missing or no score changed. With F = MSB/MSW, k times and n items, the interval is
+    (McGraw and Wong 1996, table 7):
+
+    (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1)
+
+    F₁ is the upper quantile of F with n − 1 and n(k − 1) degrees of freedom, and F₂ with n(k − 1) and n − 1.
     """
     from scipy.special import fdtri
 
@@ -225,11 +235,11 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 
 
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
-    """Estimate how much `gain`, the difference of two judges, varies if both score again; None if unknown.
+    """Estimate how much `gain`, the difference of two judges' alignments, would vary if both scored again.
 
-    To first order, and with independent errors, the alignment r of a judge varies with a standard deviation of sqrt((1
-    − reliability)·(1 − r²)/n) on n items.  Both judges are assumed to have the reliability in `found`.  The result is
-    1.96 standard deviations of the difference.
+    Returns 1.96 standard deviations of the difference; None if unknown. To first order, the alignment r of a judge on n
+    items has the standard deviation sqrt((1 − reliability)·(1 − r²)/n). Errors are assumed to be independent, and both
+    judges to have the reliability in `found`.
     """
     if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
         return None

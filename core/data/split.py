@@ -120,10 +120,7 @@ def split_sources(
     `Split.dropped` counts the labelled items that are in neither set.
 
     Args:
-        golden: The golden set.
-        aspect: The aspect whose labels are used.
         fraction: Share of the sources that goes to calibration, above 0 and below 1.
-        seed: Seed of the random draw.
         kind: "sources+systems" also divides the systems in half, so that the sets share neither sources nor systems.
         given: Use the sets in the file's ``split`` column instead of drawing them.
 
@@ -149,7 +146,6 @@ def grown_split(
         split: The split to extend.
         old: The golden set of `split`.
         new: The golden set with additional items.
-        aspect: The aspect whose labels are used.
         fraction: Share of the new sources that goes to calibration. A single new source goes there with this
             probability.
         seed: Seed of the random draw; None means the seed of `split`.

@@ -70,10 +70,10 @@ class FusedRun:
         return FusedJudge.of(self.document, self.here, self.replies, gate=NAMED, where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
-        """Return one verdict per item, in order; `metrics` are the scores of parts that can't be computed.
+        """Return one verdict per item, in order.
 
-        Afterwards, `judge.marks` has the warnings to show with the verdicts. Raises UsageError if no part can be
-        computed on these items.
+        `metrics` has the scores of parts that Concord can't compute. After scoring, `judge.marks` has the warnings to
+        show with the verdicts. Raises UsageError if no part can be computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
@@ -103,18 +103,16 @@ def fuse(
     out: Path | str | None = None,
     progress: Progress = SILENT,
 ) -> FusedRun:
-    """Fuse `parts` on one aspect, and compare the fusion with them on held-out items.
+    """Fuse `parts` (scores to combine) on one aspect, and compare the fusion with each part on held-out items.
 
     Args:
-        golden: The golden set.
-        aspect: The aspect to judge.
         parts: Names such as "offline", "repeval", "overlap", "chrf", "metric_<name>" or "judge:FILE". A part that can't
             be computed is left out, with its reason.
         settings: Method, measure and split.
-        judge: The SPEC of the rating model, for the method "llm" only.
+        judge: The SPEC of the rating model; only for the method "llm".
         replies: Cache for replies of language models.
         out: Folder to save the result in; None saves nothing.
-        progress: Receives each part, the estimate of the calls (phase "estimate") and the calls.
+        progress: Receives each part, the estimated number of calls (phase "estimate"), and each call.
 
     Raises:
         UsageError: A part is unknown, or fewer than two parts are usable.
@@ -194,11 +192,11 @@ class _Parts:
         )
 
     def unseen_split(self, seen: Sequence[int]) -> Split:
-        """Split by source so that both sets contain items that no part has seen.
+        """Split by source so that both sets contain items that no part was calibrated on.
 
-        `seen` are the positions of the items that parts were calibrated on. With the usual split, a part could have
-        seen the whole calibration set, which would leave no items to fit on. That split is still used if fewer than two
-        sources are unseen.
+        `seen` are the positions of the items that parts were calibrated on. The usual split is used in three cases:
+        `seen` is empty, fewer than two sources are without items in `seen`, or the settings ask for another kind of
+        split.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))
@@ -415,8 +413,13 @@ def fused_card(
 ) -> dict[str, Any]:
     """Return the content of `fused.yaml`, including its digest, for a fusion fitted on `golden`.
 
-    `texts` are digests of the items used for fitting and of the other labelled items. `state` is the state of the
-    estimator or model, with the names of the parts. `measured` are further figures; its ``notes`` become warnings.
+    Args:
+        texts: Digests of the items used for fitting, and of the other labelled items.
+        state: State of the fitted estimator or of the rating model, with the names of the parts.
+        parts: How to compute each part.
+        alignment: The fusion's alignment with the raters.
+        measured: Further results. Its ``notes`` become the warnings of the file.
+        created: Time of creation; None means now.
     """
     recipes = {part.name: part for part in parts}
     body = {

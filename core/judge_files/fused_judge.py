@@ -28,13 +28,13 @@ from core.verdicts import Verdicts
 
 @dataclass
 class FusedJudge(LoadedJudge):
-    """A fused judge from a file, ready to score.
+    """A fused judge from a file, which combines several scores (its parts) into one.
 
-    Judges among the parts stay open between calls, until `close`.
+    Judges among the parts keep their connections open between calls, until `close`.
 
     Attributes:
         gate: Decides which models may run.
-        missing: Part → reason why it could not be computed. Scoring adds to it, and to `marks`.
+        missing: Part → why it could not be computed; complete only after scoring.
     """
 
     card: Mapping[str, Any]
@@ -103,9 +103,11 @@ class FusedJudge(LoadedJudge):
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
     ) -> Verdicts:
-        """Return one verdict per item, in order; `metrics` has the scores of parts that cannot be computed.
+        """Return one verdict per item, in order. An item is Unscored if no part of the fusion could be computed for it.
 
-        A fusion has no reasons, so `explain` adds none. An item is Unscored if no part could be computed for it.
+        Args:
+            explain: Has no effect, because a fusion has no reasons.
+            metrics: Scores of the parts that Concord can't compute, one per item.
 
         Raises:
             UsageError: No part can be computed for these items.

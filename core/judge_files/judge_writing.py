@@ -1,7 +1,7 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-`judge.yaml` contains everything that scoring needs, as well as the measured alignments, approvals and warnings. It
-never contains a key: text that looks like a key is removed.
+`judge.yaml` contains everything that scoring needs, and the measured alignments, approvals and warnings. It never
+contains an API key: text that looks like a key is removed.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ NUMBERS = ("direction", "support")
 
 
 def card_arguments(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
-    """Return the arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
+    """Return the arguments of `judge_card` that depend on the golden set: ``ceiling``, ``needs`` and ``warnings``.
 
-    The ceiling uses the same statistic and level as the held-out alignment. Without individual ratings there is no
-    ceiling.
+    ``ceiling`` is the alignment of a rater with the other raters, with the statistic and level of the held-out
+    alignment. Without individual ratings there is no ``ceiling``.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -78,11 +78,10 @@ def judge_card(
     """Return the content of `judge.yaml` as JSON types, with its digest.
 
     Args:
-        calibration: The result to write.
         version: The project's version of this judge, with approvals; None means that nobody approved the judge.
-        ceiling: Leave-one-rater-out alignment.
-        held_out_opened: How many times users opened the held-out items.
-        needs: Parts that every item had.
+        ceiling: Alignment of each rater with the mean of the other raters.
+        held_out_opened: How many times users viewed held-out results.
+        needs: Parts that every item had, such as "source".
         people: Counts of raters, edits, decisions and so on: name → count.
         warnings: Additional warnings for users of the judge.
     """
@@ -252,8 +251,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
     """Return the final judge's verdicts with reasons: first calibration items, then held-out items.
 
-    The scores are from `calibration`. The reasons come from `judge`; a remote judge uses its cache. Each reason is from
-    the best criteria with a readable reply on the item.
+    The scores are from `calibration`. The reasons come from `judge`, which uses its cache if it is remote. An item's
+    reason is given under the best criteria with a readable reply.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}

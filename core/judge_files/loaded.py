@@ -100,8 +100,6 @@ class LoadedJudge(ABC):
     """A judge that was loaded from a file.
 
     Attributes:
-        card: Validated content of the file.
-        task: The judging task.
         marks: Sentences that apply to all verdicts; read them after scoring.
         calls_an_item: Number of judge calls per item.
         remarks: Notes on how the scores were computed; read them after scoring.
@@ -252,10 +250,8 @@ class RowJudge(LoadedJudge):
         """Return one verdict per item, in order.
 
         Args:
-            items: The items.
             explain: Add the reasons that the judge gives.
             of_more: `items` are one of several batches, so a part that no item has is no error.
-            on_progress: Called as the scoring advances.
             metrics: Ignored; only fused judges use it.
             intervals: Add intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
@@ -528,9 +524,7 @@ def repeval_judge(
     """Create a RepEval judge from `card`.
 
     Args:
-        card: Validated content of the file.
         judge: ``hf:ID_OR_PATH`` says where the model is, and permits loading it. None uses the model named in the file.
-        settings: Settings of this installation.
         where: Name of the file for error messages.
         marks: Sentences that apply to all verdicts.
         gate: Decides whether the model named in the file may be loaded.

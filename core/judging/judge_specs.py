@@ -9,13 +9,12 @@
 `scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
-A judge that a user names in a command, form or call gets the key. A judge that a file names gets it only if this
-installation trusts the endpoint. A judge of an imported project sends nothing (`core.projects.start_and_resume`). By
-default, a spec is treated as coming from a file (`Gate.CAREFUL`).
+A judge named by a user in a command, form or call gets the API key. A judge named only in a file gets the key only if
+this installation trusts the endpoint. By default, a spec is treated as coming from a file (`Gate.CAREFUL`).
 
-A recorded judge replays a file of replies or scores, such as published responses or results of another tool. It scores
-by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file. Columns are `item_id` and
-either `responses` (replies) or `score` (a number, or empty for unscored), or common aliases.
+A file of `recorded:FILE` can be published responses or results of another tool. Its columns are `item_id` and either
+`responses` (replies) or `score` (a number, empty for unscored), or common aliases. The recorded judge finds the score
+of an item by its id, whatever the criteria, and cannot draft criteria.
 """
 
 from __future__ import annotations
@@ -142,8 +141,8 @@ class JudgeSpec:
     """A parsed judge spec.
 
     Attributes:
-        model: The model; for a recorded judge its file, for a scripted judge its seed or script.
-        base_url: Not validated; "" is the default endpoint of this installation.
+        model: Name of the model. For a recorded judge, the file; for a scripted judge, the seed or script.
+        base_url: URL of the endpoint, not validated; "" is the default endpoint of this installation.
         revision: Branch, tag or commit of a local model; "" for the main branch.
     """
 
@@ -233,12 +232,11 @@ def make_judge(
     """Create the judge that `spec` names.
 
     Args:
-        spec: See the table at the top of this module.
-        settings: Settings of this installation.
+        spec: For example "offline" or "openai:MODEL"; the module's docstring lists all forms.
         replies: Reply cache for endpoints.
         sampling: The judge's complete style, including prompts; replaces `asking.style`.
         asking: Options that a user chose; unset ones keep their defaults.
-        gate: `NAMED` if the user named this judge in a command, form or call.
+        gate: `NAMED` if the user named the judge in a command, form or call.
 
     Raises:
         UsageError: The spec is malformed, or the options don't apply to the judge.
@@ -417,11 +415,11 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
 
     Args:
         judge: ``"openai:MODEL"`` or ``"openai:MODEL@BASE_URL"``, named by the user.
-        settings: None reads them from the environment.
+        settings: None reads the settings from the environment.
 
     Raises:
-        UsageError: The judge is malformed or of another kind.
-        ProviderError: The request failed. The message names the endpoint and says how to fix it.
+        UsageError: `judge` has another form.
+        ProviderError: The request failed. The message names the endpoint and says how to fix the problem.
     """
     from core.providers.openai_api import OpenAIProvider
 

@@ -1,16 +1,16 @@
 """Parse the rating in a judge's reply.
 
-Three parsers are tried in turn. The first that finds a verdict decides:
+The first rule that finds a rating decides:
 
-1. *JSON*: the requested field ("score", "rating", the aspect's name), at the top level before nested ones. Fields with
-   other names never count, nor do words in other fields.
-2. *A labelled verdict*: "Score: 4", "Final rating - **3/5**", "[[7]]", "[RESULT] 2", "<score>4</score>", a table row.
-   The last one counts.
-3. *The reply itself* is a rating, begins or ends with one, or says "I would rate it 4".
+1. *JSON*: the value of the requested field ("score", "rating", or the aspect's name), at the top level or else nested.
+  All other fields are ignored.
+2. *A labelled rating*: "Score: 4", "Final rating - **3/5**", "[[7]]", "[RESULT] 2", "<score>4</score>", a table row. If
+  there are several, the last one counts.
+3. *Plain text*: the reply is a rating, begins or ends with one, or says "I would rate it 4".
 
-A wrong rating is worse than none. If the last verdict is ambiguous ("4-5", "I cannot decide", a wrong sum, another
+No rating is better than a wrong one. If the last rating is ambiguous ("4-5", "I cannot decide", a wrong sum, another
 scale), the reply has no rating, even if earlier numbers are clear. Quoted text never counts: in quotation marks, in a
-code fence, after ">", in tags such as <item>.
+code fence, after ">", or in tags such as <item>.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
     """Return the rating in a reply, or the reason why there is none.
 
     Args:
-        reply: Text of the reply.
-        scale: Scale in the prompt. Yes and no count only on scales from 0 to 1.
+        scale: Scale that the prompt asked for. Yes and no count only on scales from 0 to 1.
         aspect: Name of the aspect, which may be used as a label or field ("Coherence: 4").
-        finish: How the reply ended. Truncated ("length") and refused ("refusal") replies are never read.
+        finish: How the reply ended. Truncated ("length") and refused ("refusal") replies never have a rating.
     """
     if finish in ("refusal", "length"):
         return Reading(None, "refused" if finish == "refusal" else "truncated")
@@ -130,10 +129,10 @@ _THOUGHTS = re.compile(
 
 
 def without_thoughts(text: str) -> str:
-    """Replace reasoning (<think> …) in `text` with spaces, so that all positions stay the same.
+    """Replace reasoning (<think> …</think>) in `text` with spaces, so that all positions stay the same.
 
-    If only the closing tag exists, reasoning starts at the beginning, since some servers put the opening tag in the
-    prompt. If only the opening tag exists, reasoning extends to the end.
+    If the opening tag is missing, reasoning starts at the beginning, because some servers put the opening tag in the
+    prompt. If the closing tag is missing, reasoning extends to the end.
     """
     return _THOUGHTS.sub(lambda match: " " * len(match[0]), text) if "think" in text.lower() else text
 

@@ -1,11 +1,10 @@
 """Versions of the judge of an aspect, with their measurements, approvals and states.
 
-A version is the model, prompt and sampling of a calibration, with the criteria that it follows. A finished calibration
-proposes a version. Edits, accepted proposals and merges create further versions. The log determines the state: draft
-(not measured), proposed (measured), approved, current (at most one), retired. Versions are numbered from 1.
+A version consists of a model, prompt and sampling, and the criteria that the judge follows. A change of any of them is
+a new version, for example by a calibration, an edit or a merge. Versions are numbered from 1.
 
-An approval rests on a measurement of the version. The same criteria with another model, prompt or sampling are another
-version. Approvals in an imported project don't count.
+A version is draft (not measured), proposed (measured), approved, current (at most one), or retired. An approval refers
+to a measurement of the version. Approvals in an imported project don't count.
 """
 
 from __future__ import annotations
@@ -59,10 +58,14 @@ class VersionEntry(Entry):
 
 @dataclass(frozen=True)
 class VersionMade(VersionEntry):
-    """A new version: the judge of calibration `base_run`, averaging its scores over `criteria_ids` (best first).
+    """Log entry: a new version was created from the judge of calibration `base_run`.
 
-    `parent` is the number of the version it was made from, 0 for none. `note` says what changed. `judge_spec` is a
-    model to use instead of the calibration's, or "".
+    Attributes:
+        criteria_ids: Criteria whose scores the version averages, best first.
+        origin: What created the version, for example a calibration or an edit.
+        parent: Number of the version that was changed, 0 for none.
+        note: What changed.
+        judge_spec: A model to use instead of the calibration's, or "".
     """
 
     kind = "judge version"
@@ -83,11 +86,17 @@ class VersionMade(VersionEntry):
 
 @dataclass(frozen=True)
 class VersionMeasured(VersionEntry):
-    """A measurement of a version on a golden set, by run `run_id`.
+    """Log entry: run `run_id` measured a version on a golden set.
 
-    `held_out` is None if only calibration items were scored. `gain` and `held_out_gain` are the alignment of this
-    version minus that of version `beside` (0 if none) on the same items. `looks` is the number of looks at held-out
-    items so far. Only the first comparison has a p value, because later choices may depend on it.
+    Attributes:
+        version: Number of the measured version.
+        calibration: Alignment on the calibration items.
+        held_out: Alignment on the held-out items; None if only calibration items were scored.
+        beside: Number of the version that `version` is compared with, 0 for none.
+        gain: Alignment of `version` minus that of `beside`, on the same calibration items.
+        held_out_gain: The same difference on held-out items. Only the first comparison on these items has a p value,
+            because later choices may depend on it.
+        looks: How many times held-out results had been viewed; 0 if the held-out items were not scored.
     """
 
     kind = "judge version measured"
@@ -182,8 +191,8 @@ class JudgeVersion:
 class JudgeLine:
     """The versions of the judge of an aspect, oldest first.
 
-    `decided` is the number of the last log entry with a decision. Pass it with a new decision, so that the decision
-    fails if somebody else has decided in the meantime.
+    `decided` is the number of the latest log entry with a decision. Pass `decided` to `decide_version`, so that the new
+    decision fails if somebody else has decided in the meantime.
     """
 
     aspect: str
@@ -282,12 +291,16 @@ def decide_version(
 ) -> None:
     """Change the state of a version: approve it, make it current, withdraw its approval, or retire it.
 
-    Compare, Report and the judge file use the current version, which counts as approved. An approval rests on the last
-    measurement. `decided` is the `JudgeLine.decided` that the user saw.
+    Compare, Report and the judge file use the current version, which counts as approved. Withdrawing an approval means
+    the state "proposed".
+
+    Args:
+        reason: Required for a withdrawal or a retirement.
+        decided: The `JudgeLine.decided` that the user saw.
 
     Raises:
         ConflictError: Somebody else has decided in the meantime.
-        UsageError: The version cannot change to this state, or there is no reason for a withdrawal or retirement.
+        UsageError: The version cannot change to this state, or a required reason is missing.
         NotFoundError: The version is unknown.
     """
     version = judge_line(store, project_id, aspect).get(number)
@@ -316,9 +329,10 @@ def decide_version(
 def compared_before(
     line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
 ) -> str:
-    """Explain why a comparison on held-out items has no p value; "" for the first comparison, which may have one.
+    """Return why a comparison of judges on held-out items has no p value; "" if it may have one.
 
-    `before` is the number of the comparison's log entry; None for a new comparison.
+    Only the first comparison on the items may have a p value. `before` is the number of the comparison's log entry;
+    None for a new comparison.
     """
     measured = [entry for version in line.versions for entry in version.measured if entry.golden_id == golden_id]
     numbers = [access.number for access in accesses if access.why in (EDIT_SCORED, MODELS_TRIED)]

@@ -43,10 +43,13 @@ def add_judge(
     judge: JudgeScores,
     replies: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Add a judge with its scores and replies (item id → replies). Return its id.
+    """Add a judge with its scores and replies (item id → replies), and return its id.
 
-    Adding the same judge again changes nothing. Raises NotFoundError for an unknown golden set or aspect, and
-    UsageError for an empty name.
+    Adding the same judge again changes nothing.
+
+    Raises:
+        NotFoundError: The golden set or aspect is unknown.
+        UsageError: The judge's name is empty.
     """
     require_aspect(store, golden_id, judge.aspect)
     if not judge.name.strip():
@@ -65,16 +68,16 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """The judges of an aspect on a golden set, as the screens compare them.
+    """The judges of an aspect on a golden set, with only one version of the calibrated judge for comparisons.
 
     Attributes:
         line: All versions of the calibrated judge.
-        entries: Judges to compare, with at most one version of the calibrated judge.
-        aside: Judges left out: other versions of the calibrated judge, and their baselines.
-        version: The version in `entries`; None if none was measured on this golden set.
+        entries: Judges to compare.
+        aside: Judges not to compare: other versions of the calibrated judge, and their baselines.
+        version: The version of the calibrated judge in `entries`; None if none was measured on this golden set.
         own: Judge id of `version`, or "".
-        baseline: Judge id of the baseline of `version`, or "".
-        no_p: Judge id of `own` or a newer version → why its comparisons have no p value, or "".
+        baseline: Judge id of the baseline (the judge without criteria) of `version`, or "".
+        no_p: Judge id → why its comparisons have no p value, or ""; for `version` and newer versions.
     """
 
     line: JudgeLine
@@ -96,8 +99,8 @@ class JudgesShown:
 def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
     """Return the judges of an aspect on a golden set, with only one version of the calibrated judge.
 
-    The default version is used if it was measured on this golden set, or else the newest measured version. A retired
-    version is used only if there is no other.
+    Only versions measured on the golden set are considered. The default version is chosen if possible, otherwise the
+    newest version that is not retired, otherwise the newest.
     """
     line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
@@ -175,9 +178,10 @@ def calibration_of(store: Store, project_id: str, judge_id: str) -> Calibration 
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
     """Add an uploaded file (`preview`) as a judge called `name`, with its replies. Return the id of the judge.
 
-    The same file always becomes the same judge, whatever its name. If the verdicts equal those of another judge of this
-    project, the new judge counts as having seen the same labels. Raises UsageError for an empty name or a preview with
-    problems.
+    The same file always becomes the same judge, whatever its name. If its verdicts equal those of another judge of this
+    project, the uploaded judge counts as having seen the same labels as the other judge.
+
+    Raises UsageError if the name is empty or the preview has problems.
     """
     judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
@@ -286,8 +290,10 @@ def fuse_judges(
 ) -> Fusion:
     """Fuse judges without calling a model, and store nothing.
 
-    Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable judges, or for a judge of
-    another golden set or aspect. Raises AspectError if too few items are new to all of the judges.
+    Raises:
+        NotFoundError: A judge is unknown.
+        UsageError: Fewer than two judges are usable, or a judge belongs to another golden set or aspect.
+        AspectError: Too few items are new to all of the judges.
     """
     from core.fusion.stack import fuse
 
@@ -377,7 +383,9 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
 def fusion_inputs(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
     """Return the golden set, the `FusionJudge`, and the positions of the items to rate with a language model.
 
-    Raises NotFoundError for an unknown aspect or judge, and UsageError if there are no judges to fuse.
+    Raises:
+        NotFoundError: The aspect or a judge is unknown.
+        UsageError: There are no judges to fuse.
     """
     from core.data.split import task_of, whole_sources
     from core.fusion.model_rating import FusionJudge
@@ -460,10 +468,10 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """Return the alignment of the fusion that a finished run computed with a language model.
+    """Return the alignment of a fusion by a language model, which run `run_id` computed.
 
-    The statistic and level are those of `settings`. Only labelled items of sources that are new to all fused judges
-    count. Returns None if the fusion was deleted.
+    The statistic and level are those of `settings`. Only labelled items from sources that are new to all fused judges
+    count. Returns None if the fusion was deleted or is unfinished.
     """
     from core.fusion.stack import Agreement, require_systems
 

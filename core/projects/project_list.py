@@ -75,10 +75,11 @@ def find_project(store: Store, name_or_id: str) -> ProjectSummary:
 
 
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
-    """Return the id of the pair (id, name) in `known` that has this id or name.
+    """Return the id of the entry in `known` (pairs of id and name) that has this id or name.
 
-    Raises NotFoundError, which lists the names, if no pair has it. Raises UsageError, which lists the ids, if several
-    pairs have the name.
+    Raises:
+        NotFoundError: No entry has this id or name. The message lists the names.
+        UsageError: Several entries have this name. The message lists their ids.
     """
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
@@ -158,7 +159,7 @@ def prune(store: Store, settings: Settings, days: float, *, delete: bool = False
     """Delete cached replies and hidden states older than `days`; without `delete`, only count them.
 
     Returns the size of the replies, and the number and total bytes of the files of hidden states. Replies of unfinished
-    and resumable runs stay. Raises UsageError for negative days.
+    and resumable runs are kept. Raises UsageError if `days` is negative.
     """
     if not days >= 0:
         raise UsageError(f"The number of days must be at least 0; got {days:g}.")

@@ -1,9 +1,11 @@
-"""Review the open points of an aspect, with votes and decisions.
+"""Review the open points of an aspect together, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that no judge version uses yet, and triaged items. An item is open
-if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round of the current version. All
-participants see the same point: the first open point. Votes stay hidden until everybody who joined has voted. A
-reviewer decides, and the log records the decision with its reason.
+Open points are proposals of refinement rounds, edits that no judge version uses yet, and disagreements about items. An
+item is in disagreement if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round of the
+current version.
+
+All participants see the first open point. Votes stay hidden until everybody who joined has voted. A reviewer decides,
+and the log records the decision with its reason.
 """
 
 from __future__ import annotations
@@ -82,12 +84,15 @@ class PointDecided(ReviewEntry):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An open point of a review: a change of criteria, or a disagreement about item `item_id`.
+    """An open point of a review: a proposed change of criteria, or a disagreement about an item.
 
-    A change proposes to replace the criteria `parent_id` with the criteria `subject_id`. `run_id` is the refinement
-    round that proposed the change, "" for an edit. In a disagreement, `subject_id` is the criteria or judge that scored
-    the item. `seen` is the number of the decision that postponed the point, 0 for none. `waiting` are the users who
-    have not voted yet.
+    Attributes:
+        subject_id: For a change, the proposed criteria. For a disagreement, the criteria or judge that scored the item.
+        parent_id: For a change, the criteria to replace.
+        run_id: For a change, the refinement round that proposed it; "" for an edit.
+        item_id: For a disagreement, the item.
+        seen: Number of the decision that postponed the point, 0 for none.
+        waiting: Users who have not voted yet.
     """
 
     key: str
@@ -229,10 +234,16 @@ ProposalState = Literal["open", "accepted", "rejected"]
 
 @dataclass(frozen=True)
 class ListedProposal:
-    """A refinement proposal, its difference from its parent, and the decision on it.
+    """A refinement proposal, compared with the criteria that it would replace.
 
-    Differences are proposal minus parent, on calibration items and on the inner fold. Their p values are corrected
-    (Holm) for the number of proposals in the round.
+    Attributes:
+        criteria: The proposed criteria.
+        parent: The criteria that they would replace.
+        calibration: Alignment of the proposal minus that of `parent`, on the calibration items. The p is Holm-corrected
+            for the number of proposals in the round.
+        inner: The same difference, with the same correction, on the calibration items that were set aside for
+            validation.
+        decision: None if nobody has decided.
     """
 
     criteria: Criteria
@@ -333,10 +344,15 @@ def decide_point(
     reason: str = "",
     seen: int = 0,
 ) -> None:
-    """Decide an open point. `seen` is the `Point.seen` that the user saw.
+    """Decide an open point of a review. A postponed point moves to the end and loses its votes.
 
-    A postponed point moves to the end and loses its votes. Raises UsageError if a required reason is missing
-    (`Point.needs_reason`), and ConflictError if somebody else has decided in the meantime.
+    Args:
+        reason: Required if the votes don't support the decision.
+        seen: The `Point.seen` that the user saw.
+
+    Raises:
+        UsageError: A required reason is missing.
+        ConflictError: Somebody else has decided in the meantime.
     """
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():

@@ -1,11 +1,11 @@
-"""Cache replies by request, and replay recorded sessions.
+"""Cache the replies of language models by request, and replay recorded sessions.
 
-`CachedProvider` returns a reply only after the reply is committed. Replies are committed in groups, so a killed process
-loses only a few milliseconds of replies.
+`CachedProvider` returns a reply only after the reply is stored. If the process is killed, only the replies of a few
+milliseconds are lost.
 
-A run also stores its own replies (`RunAnswers`). A request is answered from these if possible, else from the cache,
-else by the endpoint. A resumed run reads each reply with its original cost or failure, so it reaches the same result at
-the same cost. A new run sends failed requests again.
+A run also stores its own replies (`RunAnswers`), with their costs and failures. A request is answered from the run's
+own replies if possible, else from the cache, else by the endpoint. So a resumed run reaches the same result at the same
+cost. A new run sends failed requests again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CachedProvider:
         """Complete the requests, from the cache where possible (see `Provider.complete`).
 
         A cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1. Equal requests in a batch are sent
-        once, and the repeats count as cached.
+        once; their other replies count as cached.
         """
         places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
@@ -189,9 +189,11 @@ _LONGEST_PAUSE = 1.0
 class RecordedProvider:
     """A provider that replays a recorded session. It rejects requests that were not recorded.
 
-    The file is JSONL. The first line is ``{"endpoint": URL, "model": NAME}``. Each other line is ``{"key": KEY,
-    "reply": {...}}``, with the reply in the format of the reply cache. ``"pace": N`` in the first line limits the
-    replay to N replies per second, so that people can watch it.
+    The file of the recording is JSONL:
+
+    - The first line is ``{"endpoint": URL, "model": NAME}``. An additional ``"pace": N`` limits the replay to N replies
+      per second, so that people can watch it.
+    - Each other line is ``{"key": KEY, "reply": {...}}``, with the reply in the format of the reply cache.
     """
 
     def __init__(self, path: Path) -> None:

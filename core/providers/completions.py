@@ -1,8 +1,8 @@
-"""Requests, replies and the `Provider` protocol for language model completions.
+"""Requests to language models, their replies, and the `Provider` protocol.
 
-A provider sends the requests of a batch concurrently and in order, so that a server's prefix cache works. If a single
-reply is unusable, a `Failure` takes its position in the results. A `ProviderError` ends the batch, for example if the
-key is refused, the model is unknown, or the endpoint is down.
+A provider sends the requests of a batch in order and concurrently, so that a server's prefix cache works. An unusable
+reply becomes a `Failure` in the results. A `ProviderError` ends the whole batch, for example if the key is refused, the
+model is unknown, or the endpoint is down.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Request:
         json_schema: JSON schema of the reply as text, "" for none.
         logprobs: Number of most likely tokens to return for each position in the reply. An endpoint may ignore it.
         effort: Reasoning effort, such as "low"; "" uses the model's default.
-        numbers: Answers whose probabilities a local model returns instead of generating text.
+        numbers: Possible answers. If set, a local model returns the probability of each answer, and generates no text.
         extra: Additional fields of the request body, as a JSON object.
         room: Tokens for reasoning, in addition to `max_tokens`.
-        reads: Function that returns whether a reply can be parsed. Unreadable replies aren't reused by other runs.
+        reads: Function that returns whether a reply can be parsed. An unreadable reply isn't reused by other runs.
     """
 
     model: str
@@ -99,11 +99,11 @@ class Completion:
     """A reply of a language model.
 
     Attributes:
-        finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
+        finish: How the reply ended: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
         cached: Whether the reply came from the cache.
         logprobs: Log probabilities of the first tokens, if requested and returned.
         thinking: Number of reasoning tokens, which are included in `usage`.
-        without: Parts of the request that were not sent, because the endpoint refuses or ignores them.
+        without: Fields of the request that were not sent, because the endpoint refuses or ignores them.
         room: Tokens that were added to the limit because reasoning had used it up.
     """
 

@@ -1,9 +1,10 @@
 """Run a causal language model in this process, to generate replies or read the probabilities of ratings.
 
-If a request has `numbers`, the reply is the probability of each number as the next token. This takes one forward pass,
-and the expected score (G-Eval) is more informative than one generated rating. Prompts with a common prefix, such as one
-item under several criteria, share the keys and values of the prefix. All other requests use `generate`. The model is
-loaded with the first request.
+If a request has `numbers`, the reply is the probability of each number as the next token. The expected score computed
+from these probabilities (G-Eval) is more informative than one generated rating. Any other request generates text.
+
+The model is loaded with the first request. Prompts with a common prefix are computed together, such as one item under
+several criteria.
 """
 
 from __future__ import annotations
@@ -278,11 +279,11 @@ def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
 def next_tokens(
     loaded: LoadedModel, rows: Sequence[list[int]], columns: Sequence[int], budget: int = 0
 ) -> Iterator[tuple[list[int], FloatArray]]:
-    """Yield batches of (positions, probabilities that each token in `columns` comes next).
+    """Yield batches of (positions in `rows`, probabilities that each token in `columns` comes next).
 
-    Probabilities have the shape (n positions, n columns). Prompts with a common prefix are computed together. Other
-    prompts, and groups too large for memory, are computed in batches of at most `budget` tokens. Raises JudgeError if a
-    single row is too large.
+    Probabilities have the shape (n positions, n columns). Prompts with a common prefix are computed together, if memory
+    allows. The other prompts are computed in batches of at most `budget` tokens; 0 means the default for the device.
+    Raises JudgeError if memory is too small for a single prompt.
     """
     alone = list[int]()
     can_share = "past_key_values" in inspect.signature(loaded.model.forward).parameters
@@ -304,10 +305,10 @@ def next_tokens(
 
 
 def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
-    """Group adjacent prompts that share at least half of their tokens.
+    """Group adjacent prompts that share at least half of their tokens from the start.
 
-    Returns (positions, number of shared tokens) for each group. Each prompt keeps at least one token of its own. A
-    single prompt shares 0 tokens.
+    Returns (positions, number of shared tokens) for each group. At least one token of each prompt is not shared. A
+    group of one prompt shares 0 tokens.
     """
     groups: list[tuple[list[int], int]] = []
     for k, row in enumerate(rows):
@@ -326,10 +327,9 @@ def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
 def probabilities(
     loaded: LoadedModel, rows: Sequence[list[int]], columns: Sequence[int], shared: int = 0
 ) -> FloatArray:
-    """Return the probabilities (n rows, n columns) that each token in `columns` comes next.
+    """Return the probabilities (n rows, n columns) that each token in `columns` comes next after each of `rows`.
 
-    The first `shared` tokens are the same in all rows and are computed once. The rest is padded on the right, because a
-    causal model's output for a token doesn't depend on later ones.
+    `shared` is the number of tokens at the start that are the same in all rows, and are computed only once.
     """
     import torch
     from transformers import DynamicCache

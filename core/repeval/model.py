@@ -35,10 +35,12 @@ LOADING = threading.RLock()  # held while a model is loaded
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The name of a model: "minilm" (part of the installation), a Hugging Face id, or a local folder.
+    """Which model to load, and in which precision.
 
-    `revision` is the branch, tag or commit of an id. `precision` "auto" means bfloat16 (or else float16) on CUDA, and
-    float32 elsewhere.
+    Attributes:
+        name: "minilm" (included in the installation), a Hugging Face id, or a local folder.
+        revision: Branch, tag or commit of a Hugging Face id.
+        precision: "auto" means bfloat16 (or else float16) on CUDA, and float32 elsewhere.
     """
 
     name: str = EMBEDDED
@@ -50,8 +52,12 @@ class ModelSpec:
 class ModelFacts:
     """Properties of a model that can be read without its weights.
 
-    `fingerprint` changes with the weights: it is a commit, or a digest of a folder's files. `n_layers` includes the
-    embeddings as layer 0. `encoder` is true for bidirectional models. `max_tokens` is the maximum length of an input.
+    Attributes:
+        fingerprint: Changes with the weights: a commit, or a digest of a folder's files.
+        n_layers: Number of layers, including the embeddings as layer 0.
+        dim: Size of a hidden state.
+        encoder: Whether the model is bidirectional.
+        max_tokens: Maximum length of an input.
     """
 
     name: str
@@ -86,10 +92,10 @@ class LoadedModel:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
-    """Split positions 0..n-1 into batches whose padded size (texts × longest) is at most `budget` tokens.
+    """Split texts of these `lengths` (in tokens) into batches; return the positions in each batch.
 
-    The longest texts come first, so that a lack of memory shows at once. A text longer than the budget has its own
-    batch. Ties keep their order.
+    The padded size of a batch (texts × longest text) is at most `budget` tokens. A text longer than the budget has its
+    own batch. The longest texts come first, so that a lack of memory shows at once.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
     batches, start = [], 0
@@ -104,8 +110,9 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 def describe(spec: ModelSpec) -> ModelFacts:
     """Return the properties of a model that can be read without its weights.
 
-    Raises ModelNotFoundError if the folder or id does not exist. Raises JudgeError if the model needs its own code or
-    is of another kind.
+    Raises:
+        ModelNotFoundError: The folder or id does not exist.
+        JudgeError: The model needs its own Python code, or is neither a causal language model nor a text encoder.
     """
     config, folder = load_config(spec), folder_of(spec.name)
     require_states(spec.name, config)
@@ -188,7 +195,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 
 
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
-    """Load a causal language model, with its head, onto its device. Return it with its tokenizer.
+    """Load a causal language model onto its device, and return it with its tokenizer.
 
     If there are several GPUs, the layers are spread over them. Raises the same errors as `describe_causal`, and
     JudgeError for pickled or missing weights.
@@ -238,10 +245,10 @@ def none_if_out_of_memory(compute: Callable[[], Value]) -> Value | None:
 def in_halved_batches(
     loaded: LoadedModel, lengths: Sequence[int], budget: int, compute: Callable[[list[int]], Value]
 ) -> Iterator[tuple[list[int], Value]]:
-    """Yield (positions, result of `compute`) for batches of at most `budget` tokens, longest texts first.
+    """Yield (positions, result of `compute`) for batches of texts, longest texts first.
 
-    `lengths` are in tokens. If the device runs out of memory, this batch and all later ones are halved. Raises
-    JudgeError if a single text is too large.
+    A batch has at most `budget` tokens, with padding. If the device runs out of memory, the failed batch and all later
+    ones are halved. `lengths` are in tokens. Raises JudgeError if the device runs out of memory on a single text.
     """
     waiting = token_batches(lengths, budget)[::-1]  # batches are taken from the end
     while waiting:
@@ -380,9 +387,9 @@ def called(config: Any) -> str:
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Return whether the model was trained to classify text. False if one of its architectures ends in `head`.
+    """Return whether the model was trained to classify text, although its caller wants another kind of model.
 
-    A classifier can be loaded as another kind of model without missing weights, but its output is then nonsense.
+    `head` is the wanted head. If the name of one of the model's architectures ends in `head`, the result is False.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]

@@ -63,7 +63,6 @@ class RepEvalSettings:
     Attributes:
         method: "ridge" averages the z-scores of the 20 best cells (a layer at a token). The other methods are those of
             the RepEval paper, and use one cell.
-        model: Model whose hidden states are used.
         reading: Which layers, tokens and texts are read; None means the default extraction (see `read`).
         n_pairs: Number of training pairs of the paper's methods; None means 20, or 100 for paper-svm, whose pairs may
             share texts.
@@ -273,9 +272,6 @@ def run(
     """Run RepEval on the hidden states of a golden set for one aspect. The result is deterministic.
 
     Args:
-        golden: The golden set.
-        aspect: The aspect whose labels are used.
-        states: Hidden states of the items.
         settings: Level None means the default level of the aspect.
         split: Train on its calibration items and test on its held-out items. Pass the split of other judges to test
             RepEval on the same items. None splits by source at random.
@@ -479,11 +475,9 @@ def search(
     or labels on the validation items are equal.
 
     Args:
-        states: Hidden states of all items.
         make: Creates an unfitted projection.
         training: Items, labels and pairs to fit on.
         validation: Items to rank the cells on.
-        measure: Statistic and level of the alignment.
         on_progress: Called with (done, total) cells.
 
     Raises:

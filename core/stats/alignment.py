@@ -91,8 +91,6 @@ class Difference:
         value: The difference; None if undefined.
         p: Two-sided p; None with fewer than 8 sources, for example.
         n: Number of labelled items that both judges scored.
-        a: Alignment of judge `a`.
-        b: Alignment of judge `b`.
         reason: Why `value` is None.
         p_reason: Why `p` is None although `value` is defined.
     """
@@ -161,9 +159,6 @@ def paired_difference(
     Args:
         a: Scores (n_items,) by the first judge, NaN = unscored.
         b: Scores (n_items,) by the second judge, NaN = unscored.
-        items: The labelled items.
-        measure: Statistic and level of the alignment.
-        seed: Seed for intervals that draw sources at random.
     """
     data = _on_common_items([a, b], items)
     return _difference(measured(data, measure, seed), 0, 1, data.items.n)
@@ -359,8 +354,6 @@ class Comparison:
     """Comparison of two judges on their common items.
 
     Attributes:
-        difference: Result of the paired test over sources.
-        williams: Result of Williams' test.
         bar: Comparison of both judges with a plain regression on the labels; None if no regression could be fitted.
     """
 
@@ -462,9 +455,6 @@ def compare_with_regression(
         predicted: The regression's predictions (n_items,), NaN = none.
         n_labels: Number of labels that the regression was fitted to.
         scores: The judges' scores (n_judges, n_items), NaN = unscored.
-        items: The labelled items.
-        measure: Statistic and level of the alignment.
-        seed: Seed for intervals that draw sources at random.
     """
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)

@@ -1,12 +1,11 @@
-"""Export a project as rows of JSON, and import such rows into another store in one transaction.
+"""Export a project as rows of JSON, and import such rows into another store.
 
-An export is one snapshot of the store. Stored JSON stays JSON, so the file is readable without Concord. Arrays of
-float64 become base64 of their little-endian bytes: ``numpy.frombuffer(base64.b64decode(text), "<f8")``. NaN means
-unscored. Rows omit the id of their project.
+An export is a snapshot of the store. Stored JSON stays JSON, so the file is readable without Concord. Arrays of float64
+become base64 of their little-endian bytes: ``numpy.frombuffer(base64.b64decode(text), "<f8")``. In the arrays, NaN
+means unscored.
 
-An import expects rows that `core.projects.project_files` has checked. It creates a new project, changes no other
-project, and stores everything or nothing. Events get new numbers. Runs get new ids if their ids are taken; references
-in columns and JSON are updated.
+An import expects rows that `core.projects.project_files` has checked. Everything is stored in a new project, or nothing
+at all if an error occurs. A run gets a new id if its id is taken, and references to the run are updated.
 """
 
 from __future__ import annotations
@@ -142,8 +141,13 @@ class Transfers(StorePart):
     ) -> str:
         """Create a project from checked rows and return its id. If an error occurs, nothing is stored.
 
-        `runs` maps old run ids to new ones. Set `project_id` only for a project that ships with Concord: it does not
-        count as imported. Raises StoreError if two rows have the same key, or a row refers to a missing row.
+        Args:
+            tables: (name of a table, its rows).
+            runs: Old id of a run → its new id.
+            project_id: Set only for a project that ships with Concord, which does not count as imported.
+
+        Raises:
+            StoreError: Two rows have the same key, or a row refers to a missing row.
         """
         new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 

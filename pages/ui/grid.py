@@ -1,7 +1,7 @@
 """A small HTML table that loads with the page, with sortable columns and selectable rows.
 
-`st.dataframe` first loads a megabyte of scripts, so it is used only for thousands of rows or multiple selection. The
-script next to this file sets every cell as text, so untrusted names and criteria need no escaping.
+`st.dataframe` first loads a megabyte of scripts, so use it only for thousands of rows or to select several rows. Every
+cell is shown as text, so untrusted content needs no escaping.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ _GRID = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Format of a column.
+    """Format of a table column.
 
-    `heading` replaces the name of the column. `digits` is the number of decimals, None to leave numbers unchanged.
-    `signed` adds + to positive numbers. `unit` follows the number, `help` explains the column, and `width` is the
-    maximum width in px.
+    Attributes:
+        heading: Replaces the name of the column; "" keeps the name.
+        digits: Number of decimals; None leaves numbers unchanged.
+        signed: Add + to positive numbers.
+        unit: Text after each number.
+        width: Maximum width in px.
     """
 
     heading: str = ""
@@ -70,10 +73,15 @@ def draw(
     key: str = "",
     pick: Pick | None = None,
 ) -> None:
-    """Draw `table`, with up to `rows` rows visible at once; `alt` names it for screen readers.
+    """Draw a table.
 
-    With `pick`, a row can be selected, and `picked(key)` returns its id. Missing values are shown as `undefined`, never
-    as 0.
+    Args:
+        columns: Column name → its format.
+        alt: Name of the table for screen readers.
+        rows: Maximum number of rows visible at once.
+        tall: Use higher rows.
+        undefined: Text for missing values.
+        pick: Makes rows selectable; `picked(key)` returns the id of the selected row.
     """
     frame, columns, pick = pd.DataFrame(table), columns or {}, pick or Pick()
     seen = {name: asdict(columns.get(name, Column())) for name in map(str, frame.columns)}

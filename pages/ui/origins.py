@@ -1,13 +1,12 @@
 """Reject requests that were meant for another host, or that come from a page of another site.
 
-A web page can point its own host name at 127.0.0.1 (DNS rebinding) and then read local servers as its own origin. The
-name still appears in `Host` and `Origin`. Streamlit checks neither for pages and files, and its WebSocket accepts pages
-from any port of this machine.
+A web page could otherwise read this server's data by pointing its own host name at 127.0.0.1 (DNS rebinding). The
+headers `Host` and `Origin` reveal the page's host name. Streamlit alone does not check them sufficiently.
 
 =====================  ===================================================================================
-allowed hosts          localhost and this machine's loopback addresses, the host of `redirect_uri` in [auth],
+allowed `Host`         localhost and this machine's loopback addresses, the host of `redirect_uri` in [auth],
                        and the names in Streamlit's option `server.allowedHosts` ("*.example.org" with subdomains)
-allowed origins        the requested address itself, that of `redirect_uri`, and `server.corsAllowedOrigins`
+allowed `Origin`       the requested address itself, that of `redirect_uri`, and `server.corsAllowedOrigins`
 =====================  ===================================================================================
 """
 

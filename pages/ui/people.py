@@ -1,10 +1,10 @@
 """Identify the user: the signed-in account, or the name entered on a local machine.
 
 With an `[auth]` section in Streamlit's secrets, users must sign in, and their role comes from the settings. Without
-this section, users of this machine have all rights, and other machines are rejected. The first change opens a dialog
-that asks for a name, and the browser remembers the name.
+`[auth]`, users of this machine have all rights, and other machines are rejected. The first change opens a dialog that
+asks for a name, and the browser remembers the name.
 
-Names and roles are enforced by `core.projects`. Here, they only change how buttons look.
+The role only changes how buttons look. `core.projects` enforces what a role may do.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def clean_name(name: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A pressed button whose action waits for a name.
+    """A pressed button whose action waits until the user has entered a name.
 
     Attributes:
         store: The store that the action uses.

@@ -1,7 +1,7 @@
 """Cookies: the user's name, a choice on the Label screen, and for some minutes the screen requested before sign-in.
 
-The script `remember.js` writes cookies. Their values are not trusted. `st.context.cookies` has the cookies from when
-the session connected; later changes are only in the session state.
+The script `remember.js` writes the cookies. Their values can be forged, so they are validated. `st.context.cookies` has
+the cookies from the start of the session; later changes are only in the session state.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def store_wanted_screen(screen: str, usual: str) -> None:
 
 
 def take_wanted_screen(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """Return the screen and URL ids stored before sign-in, and remove them from the browser.
+    """Return the screen that the user requested before sign-in, with its URL ids, and delete its cookie.
 
-    Returns None if nothing is stored, if the screen is not among `screens`, or for a second call in a session.
+    Returns None if there is no valid cookie, if the screen is not among `screens`, or for a second call in a session.
     """
     if state.ARRIVED in st.session_state:
         return None

@@ -30,10 +30,10 @@ def draw(
 
     Args:
         record: A settings dataclass.
-        labels: Field → its label.
+        labels: Field → label of its widget.
         prefix: Makes widget keys unique per form.
-        usual: Field → default, if it differs from the record's.
-        words: Field → its options with their names, if they differ from the record's.
+        usual: Field → its default in this form, if it differs from the default of `record`.
+        words: Field → its options with their names, if they differ from those of `record`.
     """
     known = {field.name: field for field in fields(record)}
     hints, among = get_type_hints(record), choices(record)

@@ -1,7 +1,7 @@
 """HTML page of the app: Streamlit's index.html with Concord's name, icon, style and script.
 
-On a deep link, Streamlit's own page first looks for the server at a wrong address, which logs two errors on the
-console.  This page names the server's address.  It contains no user text.
+The page names the server's address. Streamlit's own page instead guesses a wrong address on a deep link, and logs two
+errors in the browser's console. The page contains no user text.
 """
 
 from __future__ import annotations

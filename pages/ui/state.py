@@ -1,7 +1,7 @@
-"""Keys of the session state and ids in the URL.
+"""Keys of Streamlit's session state, and ids in the URL.
 
-The store holds all lasting data; the session holds only recent choices. Ids are in the URL, so a link, a reload or
-another tab shows the same thing.
+Ids of what is shown are in the URL, so a link, a reload or another tab shows the same thing. The session state holds
+only recent choices. Lasting data is in the store.
 """
 
 from __future__ import annotations
@@ -84,10 +84,9 @@ def put_in_url(**ids: str | None) -> None:
 
 
 def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[[], None]:
-    """Return an `on_change` callback that calls `act` only if the value really changed.
+    """Return an `on_change` callback that calls `act` only if the widget's value really changed.
 
-    A browser can send a widget's old value again after the app has removed the widget. Without this check, `act` would
-    then run although the user changed nothing.
+    A browser can send a widget's old value again after the app has removed the widget.
     """
     drawn = st.session_state.get(key)
 
