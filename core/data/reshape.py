@@ -1,6 +1,6 @@
-"""Convert columns of several raters, and pairs of texts, to one row per item and one column per aspect.
+"""Convert tables to one row per item and one column per aspect.
 
-The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``. A pair of texts
+The columns of several raters become one column: ``rater_1_quality, rater_2_quality`` → ``ann_quality``. A pair of texts
 becomes an item with text A as its target and text B as its context. A preference becomes a label: 1 (A is better), 2 (a
 tie) or 3 (B is better).
 """
@@ -87,9 +87,9 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
 
 
 def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
-    """Return the columns without a role that contain whole numbers from -10 to 10.
+    """Return the columns that `mapping` doesn't use and that contain whole numbers from -10 to 10.
 
-    They can be labels by different raters, labels of different aspects, or no labels at all: the user has to decide.
+    The user has to decide what such columns are: labels of different raters, labels of different aspects, or no labels.
     Returns () if the file has other labels, or only one such column.
     """
     if mapping.aspects or "value" in mapping.roles:
@@ -203,10 +203,10 @@ LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def with_preferences(table: Table) -> Table:
-    """Convert the preferences in a table of pairs to numbers, and join the two system columns into one.
+    """Convert the preferences in a table of pairs to numbers, and join its two system columns into one.
 
-    A table without pairs stays unchanged. A preference is a word for a side ("A", "model_b", "left", "tie") or the name
-    of the better system.
+    A preference in words names one of the two texts ("A", "model_b", "left"), a tie, or the better system. A table
+    without pairs stays unchanged.
     """
     pair = pair_in(table.columns)
     if pair is None:
@@ -265,9 +265,10 @@ def systems_of(system_id: str) -> tuple[str, str] | None:
 
 
 def side_named(words: str, ends: Sides = ("a", "b")) -> float | None:
-    """Convert a word for a side ("A", "model_b is better", "left", "tie") to a preference; None for other words.
+    """Convert a preference in words ("A", "model_b is better", "left", "tie") to a number; None for other words.
 
-    `ends` are the endings of the two texts' column names. If they are _1 and _2, "model 2" means the second text.
+    `ends` are the endings of the names of the two text columns. For example, with _1 and _2, "model 2" means the second
+    text.
     """
     word = _WINS.sub("", side_key(words).removeprefix("the_"))
     if words.strip() == "=" or _TIES.fullmatch(word):

@@ -46,10 +46,13 @@ COARSE = 0.2
 def board_finding(
     board: Leaderboard, measure: str, place: int | None = None, *, baseline: int | None = None
 ) -> Finding:
-    """Return a finding that compares one judge on `board` with the others.
+    """Return a finding that compares one judge on a leaderboard with the others.
 
-    `place` is the judge's index (`row.place`); None means the judge with the highest agreement. `measure` names
-    statistic and level. `baseline` is the index of the same judge without criteria.
+    Args:
+        board: The leaderboard.
+        measure: Words for statistic and level.
+        place: Index of the judge (`row.place`); None for the judge with the highest agreement.
+        baseline: Index of the same judge without criteria; None for none.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)

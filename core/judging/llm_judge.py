@@ -301,8 +301,9 @@ class LLMJudge(Judge):
         return DraftBatch(tuple(drafted), self._note_sent(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
-        """Ask the model to write evaluation steps for the judge to follow (auto-CoT of G-Eval), for use as
-        `Style.steps`.
+        """Ask the model for evaluation steps that the judge then follows (auto-CoT of G-Eval).
+
+        Use the steps as `Style.steps`.
 
         Returns:
             The steps (or ""), an error message (or ""), and the cost.

@@ -68,10 +68,13 @@ class StylesRequest:
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
-    """Estimate calls, tokens and price of a grid of styles, in total and for each style.
+    """Estimate calls, tokens and price of a run that compares styles: in total, and for each style.
 
-    Raises UsageError if the judge is not a language model, AuthError if it needs a key and none is set, AspectError for
-    too few labels, and NotFoundError for unknown ids.
+    Raises:
+        UsageError: The judge is not a language model.
+        AuthError: The judge needs a key, and no key is set.
+        AspectError: There are too few labels.
+        NotFoundError: An id is unknown.
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
@@ -121,9 +124,10 @@ METHOD_NAMES: dict[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepEvalRequest:
-    """A request to fit RepEval: read hidden states of the texts, and project them onto an aspect.
+    """Request to fit RepEval: read hidden states of the texts, and project them onto an aspect.
 
-    `split_of` is the id of a calibration on the same golden set and aspect, whose split is used. "" means a new split.
+    Attributes:
+        split_of: Id of a calibration on the same golden set and aspect, whose split is used. "" for a new split.
     """
 
     project_id: str
@@ -156,8 +160,10 @@ class RepEvalOutcome:
 def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalEstimate:
     """Count the texts, words, labels and pairs of a RepEval run, without loading a model.
 
-    Raises UsageError for an invalid template, text mode or split, AspectError for unusable labels, and NotFoundError
-    for unknown ids.
+    Raises:
+        UsageError: The template, text mode or split is invalid.
+        AspectError: The labels are unusable.
+        NotFoundError: An id is unknown.
     """
     golden, parts, training = _checked(store, request)
     texts = texts_to_read(golden.items, request.settings.read(request.aspect))
@@ -191,10 +197,11 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:
-    """Return the split of the calibration `request.split_of`, or None if the request names no calibration.
+    """Return the split of the calibration that the request names; None if the request names no calibration.
 
-    Raises UsageError if the calibration used another golden set or aspect, and JobError if the run is not a
-    calibration.
+    Raises:
+        UsageError: The calibration used another golden set or aspect.
+        JobError: The run is not a calibration.
     """
     if not request.split_of:
         return None

@@ -1,15 +1,13 @@
 """Export and import projects as zip files, and manage the demo project.
 
 A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` per table of
-`core.store.transfer.LAYOUT`, in that order. A release that changes a column increases `VERSION` and converts older
-rows.
+`core.store.transfer.LAYOUT`. A release that changes a column increases `VERSION` and converts older rows.
 
-A file may be hostile. Nothing is unpacked to disk, and sizes are checked before anything is read. All rows are stored
-in one transaction, and read back as the screens would read them. An error rolls the transaction back.
+An imported file may be hostile, so its sizes are checked before anything is read, and nothing is unpacked to disk.
+After an error, nothing is stored.
 
-An import changes no existing data. The project gets a new id, and another name if its name is taken. Golden sets with
-the same hash are stored once. Golden sets, labels and criteria can be used. Imported runs are read-only
-(`start_and_resume.require_made_here`), and imported log entries are marked by their role.
+An import creates a new project and changes no existing data. Imported golden sets, labels and criteria can be used.
+Imported runs are read-only (`start_and_resume.require_made_here`).
 """
 
 from __future__ import annotations
@@ -182,9 +180,15 @@ def import_project(
 ) -> Imported:
     """Import a project from a file. If the import fails, nothing is stored.
 
-    `name` replaces the name in the file. Set `project_id` only for projects that ship with Concord; others get a new
-    id. Raises ArchiveError if the file is damaged, too large, hostile, or from a newer version. Raises UsageError if
-    the name is too long, and StoreError if the store cannot save the project.
+    Args:
+        file: Path of the file, or the open file.
+        name: Replaces the project's name in the file.
+        project_id: Only for projects that ship with Concord; others get a new id.
+
+    Raises:
+        ArchiveError: The file is damaged, too large, hostile, or from a newer version.
+        UsageError: The name is too long.
+        StoreError: The store cannot save the project.
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:

@@ -23,9 +23,9 @@ class BudgetSpentError(ConcordError):
 class ProviderWithinBudget:
     """A provider that stops when the replies of `inner` have cost `dollars`. Not thread-safe.
 
-    It sends only as many requests at once as the budget covers at the highest price per reply so far. If replies turn
-    out to cost more, it stops sending, so the excess is at most the cost of the requests in flight. The cost of a reply
-    includes retries, reasoning tokens, and cached prompt tokens at their own price.
+    The provider sends only as many requests at once as the budget covers at the highest price per reply so far. So the
+    excess is at most the cost of the requests in flight. The cost of a reply includes retries, reasoning tokens, and
+    cached prompt tokens at their own price.
     """
 
     def __init__(self, inner: Provider, dollars: float) -> None:

@@ -1,7 +1,7 @@
 """A scripted language model for tests and demos, with deterministic replies and no network.
 
-It does not really judge texts. `reply_to` measures simple properties of the text, and the words of the criteria select
-which of them count. So some criteria agree with raters better than others, and calibration can find them.
+The model measures simple properties of a text. The words of the criteria determine which properties count. So some
+criteria agree with raters better than others, and a calibration can find them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sum up a report in words: the finding, the verdict, notes and limits.
+"""Sum up a report in words: the main finding, notes and limits.
 
-The headline claims no more than the figures show. The judge and a rater are compared with the same target, the mean of
-the other raters. "As well as" requires the whole interval of the difference to be above −0.05
+The headline claims no more than the figures show. The judge and a single rater are each compared with the mean of the
+other raters. "As well as" requires that the whole interval of the difference is above −0.05
 (`core.stats.intervals.MARGIN`).
 """
 
@@ -120,9 +120,9 @@ def headline(report: Report) -> Finding:
 def readiness(report: Report) -> Finding:
     """Return the finding on whether the judge is good enough. It begins with "Ready", "Caution" or "Not yet".
 
-    A ready judge is approved and significantly better than its baseline on held-out items of at least `LEAST_SOURCES`
-    sources. It is not significantly worse than a rater. If it is not compared with a rater, it must be significantly
-    better than the regression.
+    "Not yet" means that agreement with raters on held-out items is undefined, has no interval, or may be chance. A
+    judge is "Ready" only if it is approved, significantly better than its baseline, and not significantly worse than a
+    rater. Without a comparison with a rater, the judge must be significantly better than a regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:

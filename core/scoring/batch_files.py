@@ -1,7 +1,7 @@
 """Write requests for batch endpoints, and read their results.
 
-The files have OpenAI's format, which `vllm run-batch` also reads. Each line has the same body as a direct request. Its
-`custom_id` is the request's key in the reply cache, so results may come in any order and in any number of files.
+The files have OpenAI's format, which `vllm run-batch` also reads. Results may come in any order and in any number of
+files, because each line has a `custom_id`: the key of the request in the reply cache.
 """
 
 from __future__ import annotations
@@ -35,10 +35,15 @@ WALKED = 400
 def write_requests(
     judge: LoadedJudge, items: ItemFile, path: Path, replies: ReplyStore | None
 ) -> tuple[int, list[Path]]:
-    """Write the requests without a cached reply to files within the size limit: `path`, then `NAME-2`, …
+    """Write the requests without a cached reply to one or more files: `path`, then `NAME-2`, `NAME-3`, …
 
-    Returns the number of requests, and the paths of the files. Raises UsageError if the judge has no endpoint or a file
-    can't be written.
+    A new file begins when a file reaches the size limit of batch endpoints.
+
+    Returns:
+        The number of requests, and the paths of the files.
+
+    Raises:
+        UsageError: The judge has no endpoint, or a file can't be written.
     """
     model, cache = _endpoint_of(judge, replies)
     lines = _lines(_requests(judge, items), model.provider.endpoint, cache)
@@ -58,10 +63,15 @@ def write_requests(
 def answer_from_files(
     judge: LoadedJudge, items: ItemFile, files: Sequence[Path], replies: ReplyStore | None
 ) -> dict[str, Any]:
-    """Replace the endpoint of `judge` with the results in `files`, so that nothing is sent.
+    """Let `judge` take its replies from batch results in `files` instead of its endpoint, so that nothing is sent.
 
-    Returns three counts: "answered" requests, "failed" requests by reason, and "foreign" lines, which match no request
-    for `items`. Raises JobError if every line is foreign, and UsageError if a file can't be read.
+    Returns:
+        The number of "answered" requests, the number of "failed" requests by reason, and the number of "foreign" lines,
+            which match no request for `items`.
+
+    Raises:
+        JobError: All lines are foreign.
+        UsageError: A file can't be read.
     """
     model, cache = _endpoint_of(judge, replies)
     inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider

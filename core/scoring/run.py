@@ -49,16 +49,20 @@ DOLLAR_BATCH = 16
 
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
-    """Score a file, or resume an earlier call with the same `out`.
+    """Score a file. With the same `out`, a later call continues an interrupted scoring.
 
-    Checks the whole file before the first call. `progress` receives the rows read, then the items scored. A fused judge
-    scores the file as a whole. Items already scored are saved, whatever error follows.
+    Scored items are saved, whatever error follows. A fused judge is the exception: it scores the file as a whole.
+
+    Args:
+        request: The file, the judge and the options.
+        replies: Reply cache.
+        progress: Receives the rows read, then the items scored.
 
     Raises:
-        GoldenError: A row is unusable; the message names row and column.
+        GoldenError: A row is unusable; raised before the first call. The message names row and column.
         JobError: The existing output belongs to another input, judge file or options.
         ConcordError: The disk is full.
-        JudgeError, ProviderError: From the judge.
+        JudgeError, ProviderError: The judge failed.
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
@@ -176,10 +180,10 @@ def scored_batches(
 
 
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
-    """Return the maximum calls, tokens and price for all items of a file; None if the judge calls no language model.
+    """Return the maximum calls, tokens and price for scoring a file; None if the judge calls no language model.
 
-    Cached replies and items scored before cost nothing. Sends nothing. Raises the errors of `score_file` for an
-    unusable judge or file.
+    No request is sent. Replies in the cache and items scored in earlier calls are not subtracted. Raises the errors of
+    `score_file` for an unusable judge or file.
     """
     with closing(open_judge(request)) as judge:
         if not isinstance(judge, CalibratedJudge) or not any(model.is_llm for model in judge.models):
@@ -194,8 +198,12 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
 def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
     """Write the requests that score a file to batch files, the first at `request.batch_write`; send nothing.
 
-    Returns the number of requests, and the paths of the files. Raises UsageError if the judge has no endpoint, and
-    GoldenError as in `score_file`.
+    Returns:
+        The number of requests, and the paths of the files.
+
+    Raises:
+        UsageError: The judge has no endpoint.
+        GoldenError: A row is unusable.
     """
     with closing(open_judge(request, replies)) as judge:
         assert isinstance(judge, RowJudge) and request.batch_write is not None

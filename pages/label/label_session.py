@@ -1,8 +1,7 @@
 """The labelling session of one rater: one item at a time, by keys or taps.
 
-The rater sees neither judges nor the labels of other raters. The session is one fragment, so the rest of the page isn't
-redrawn. Text and buttons are next to each other; on a phone the buttons stay at the bottom of the screen. There are two
-small scripts: `label_keys.js` presses buttons by key and marks words, and `label_number.js` focuses the number box.
+The rater sees neither judges nor the labels of other raters. The session is a fragment, so that the rest of the page
+isn't redrawn. `label_keys.js` presses buttons by key and marks words, and `label_number.js` focuses the number box.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tour of the demo project, and the way to reset or leave the demo.
+"""The tour of the demo project, and the buttons to reset or leave the demo.
 
-Other projects have no tour. The URL holds the current stop. The session holds it too, for users who open another screen
-from the menu.
+Only the demo project has a tour. The current stop is in the URL. It is also kept in the session, for users who open
+another screen from the menu.
 """
 
 from __future__ import annotations

@@ -25,9 +25,13 @@ SHOWN = {
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge, above: DeltaGenerator) -> None:
-    """Draw the newest recheck, the progress of a running recheck, the form, and the history of all versions.
+    """Draw the newest recheck of a judge, the progress of a running recheck, the form, and the history of all versions.
 
-    `golden` is the golden set of the version's measurement; `above` is the container for the finding.
+    Args:
+        golden: The golden set on which the judge was measured.
+        aspect: The aspect of the judge.
+        judge: The judge, with its measurement.
+        above: Container for the finding.
     """
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number

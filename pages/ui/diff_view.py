@@ -13,10 +13,12 @@ APART = "⋯"
 
 
 def draw(pieces: Sequence[Piece], *, large: bool = False, changed_only: bool = False) -> None:
-    """Draw a difference: removed words struck out on red, added words bold on green. All words are escaped.
+    """Draw a difference between two texts: removed words struck out on red, added words bold on green.
 
-    With `changed_only`, unchanged lines are left out. With `large`, changes have a colour and a sign instead of a
-    background.
+    Args:
+        pieces: Parts of the texts, each with "same", "removed" or "added".
+        large: Use large text, where changes have a colour and a sign instead of a background.
+        changed_only: Leave out unchanged lines.
     """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
     if large:

@@ -1,8 +1,7 @@
 """Save drafts of long texts while the user types, so that a closed tab or a restart loses nothing.
 
-`begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the draft of a saved or discarded
-text. `drafts.js` sends the text when typing pauses, because Streamlit sends it only when the area loses focus or its
-form is submitted.
+`begin` returns the initial text of the text area, `watch` saves drafts, and `done` deletes the draft. `drafts.js` sends
+the text when typing pauses, because Streamlit sends it only when the text area loses focus or its form is submitted.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A text that the user is editing.
+    """A text that the user is editing in a text area.
 
     Attributes:
         version: The saved text.
-        text: The initial text of the area: the user's draft, else `version`.
+        text: The initial text in the area: the user's draft, or `version` without a draft.
         base: Id of the newest version when editing began.
         turn: How often the area was reset to another text.
-        opened_at: Time of the draft in `text`, or None.
-        kept_at: Time when a draft was last saved, or None.
+        opened_at: Time of the draft in `text`; None without a draft.
+        kept_at: Time when a draft was last saved; None if none was.
         heard: Number of the last message from the browser.
-        problem: Why the draft could not be saved, or "".
+        problem: Why the draft could not be saved; "" if it could.
     """
 
     subject: str

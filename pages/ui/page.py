@@ -34,10 +34,13 @@ ICON = Path(__file__).with_name("icon.svg")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The context of a screen: settings, the store with the acting user, and the project.
+    """The context of a screen.
 
-    `head` is the container next to the title, where a screen shows its subject. None if only a part of a screen is
-    drawn.
+    Attributes:
+        settings: Settings of the installation.
+        store: The store, with the user who is signed in.
+        project: The open project.
+        head: Container next to the title for the subject of the screen. None if only a part of a screen is drawn.
     """
 
     settings: Settings
@@ -76,10 +79,10 @@ def open_store(settings: Settings) -> Store:
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
-    """Draw menu, project selector, user, title and pending notice. Return the open project.
+    """Draw menu, project selector, user, title and pending notice. Return the open project and its context.
 
-    `intro` is a line under the title. `?view=bare` in the URL hides the menu, and links in the app keep it. If sign-in
-    is required or the store can't be opened, the screen shows an error and stops.
+    If sign-in is required, or if the store can't be opened, the screen shows an error and stops. With `?view=bare` in
+    the URL, there is no menu. `intro` is a line under the title.
     """
     if st.session_state.get(state.SCREEN, screen) != screen:
         grid.clear_selections()

@@ -79,11 +79,11 @@ def draw_start(
     disabled: bool = False,
     kind: Literal["primary", "secondary"] = "primary",
 ) -> None:
-    """Draw a button that starts a run. If the run can't start, the reason is shown below the button.
+    """Draw a button that starts a run. If the run can't start, the reason is shown.
 
     Args:
         start: Starts the run and returns its id.
-        shown: Called with this id before the screen is redrawn.
+        shown: Called with the id of the run before the screen is redrawn.
     """
     if not people.button(page, "reviewer", label, type=kind, icon=icon, key=key, disabled=disabled):
         return
@@ -210,11 +210,11 @@ def run_words(run: Run) -> str:
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
-    """Return the id of the run to show: the one in the URL, else the most relevant run. None means a new run.
+    """Return the id of the run to show: the run in the URL, else the most relevant run. None means a new run.
 
-    A run in progress is the most relevant, then the newest result on an aspect with a current judge, then the newest
-    result, then the newest run. Golden set and aspect in the URL narrow the choice. A menu next to the title offers the
-    other runs and the option `new`.
+    The most relevant run is the first of these: a run in progress, the newest result on an aspect that has a current
+    judge, the newest result, the newest run. Golden set and aspect in the URL narrow the choice. A menu next to the
+    title offers the other runs, and a button with the label `new` offers a new run.
     """
     runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")

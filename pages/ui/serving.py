@@ -1,6 +1,7 @@
-"""Import the screens, open the store and load the demo before the server accepts requests.
+"""Prepare the server before it accepts requests: import the screens, open the store and load the demo.
 
-Without this, the first visitor would see an empty page for a while. Screens also work without it, for example in tests.
+Without this preparation, the first visitor would see an empty page for a while. Screens also work without the
+preparation, for example in tests.
 """
 
 from __future__ import annotations

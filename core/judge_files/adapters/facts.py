@@ -53,9 +53,10 @@ class JudgeFacts:
 
     Attributes:
         criteria: Criteria texts, best first.
-        model: "" for a judge that other tools cannot call. In this case, `sampling` has the defaults and `isotonic` is
-            None, because the map was fitted to scores of another model.
+        model: The judge's language model; "" if other tools cannot call the judge. In this case `sampling` has the
+            defaults and `isotonic` is None, because the map was fitted to scores of another model.
         key_goes: Whether OPENAI_API_KEY may be sent to `base_url`. The URL comes from the file and cannot be trusted.
+        isotonic: Map from scores to the raters' scale.
         parts: The parts of an item that the judge needs, such as "source" and "target".
     """
 
@@ -178,9 +179,14 @@ def _words(alignment: Alignment | None) -> str:
 def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
     """Return one prompt per criteria text, with a gap for the item.
 
-    The user message is `before`, then the item, then `after`. `leading` has the earlier messages, such as a persona, as
-    (role, content). `form` is the form of the reply; "_json" is appended if the reply must follow a JSON `schema`,
-    which is "" for free text. `samples` is the number of replies to average.
+    Each prompt is a dictionary:
+
+    - "criteria": index of the criteria text.
+    - "leading": earlier messages, such as a persona, as (role, content).
+    - "before" and "after": the user message before and after the item.
+    - "form": form of the reply, with the suffix "_json" if the reply must follow a JSON schema.
+    - "schema": the JSON schema; "" for free text.
+    - "samples": number of replies to average.
     """
     how = facts.sampling
     shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))

@@ -1,12 +1,10 @@
-"""Split texts into words, stems and sentences, and measure a text on its own.
+"""Split texts into words, stems and sentences, and measure single texts: length, repetition, fluency and wording.
 
-Features are length, repetition, links between sentences, fluency and wording. The functions that measure them expect a
-`Text` with words, and return feature → value. Shares are in [0, 1]. A slip of grammar is a pair of adjacent words that
-hardly ever go together in good English, such as "the of".
+Each function that measures a `Text` returns feature → value. Shares are in [0, 1]. A slip of grammar is a pair of
+adjacent words that hardly ever occur together in good English, such as "the of".
 
-The features are designed for English. Other languages and scripts are split without stemming. In scripts without spaces
-each character is a word. Only the first `MAX_CHARS` characters of a text are measured. The word lists are in
-`lexicon.yaml`.
+The features are designed for English; the word lists are in `lexicon.yaml`. Other languages are not stemmed. In scripts
+without spaces, each character is a word. Only the first `MAX_CHARS` characters of a text are measured.
 """
 
 from __future__ import annotations
@@ -68,10 +66,15 @@ _VOWELS = re.compile(r"[aeiouy]+")
 
 
 class Sentence(NamedTuple):
-    """A sentence with its words as written, in lower case, and as stems (three tuples of equal length).
+    """A sentence of a text.
 
-    `content` is the set of stems without function words. `content_stems` has the same stems in order, with repetitions.
-    `marked` are the positions of words that begin with a capital letter or a digit.
+    Attributes:
+        surface: The words as written.
+        words: The words in lower case.
+        stems: The stems of the words.
+        content: The distinct stems, without those of function words.
+        content_stems: The stems without those of function words, in order, with repetitions.
+        marked: Indices of words that begin with a capital letter or a digit.
     """
 
     surface: tuple[str, ...]
@@ -85,8 +88,13 @@ class Sentence(NamedTuple):
 class Text:
     """A text split into sentences and words.
 
-    `words`, `stems` and `content_stems` (without function words) are in the order of the text. `pairs` and `triples`
-    are adjacent stems. `counts` maps each content stem to its frequency.
+    Attributes:
+        words: All words in lower case, in order.
+        stems: The stems of the words.
+        content_stems: The stems without those of function words.
+        pairs: All pairs of adjacent stems.
+        triples: All triples of adjacent stems.
+        counts: How often each stem in `content_stems` occurs.
     """
 
     def __init__(self, raw: str, sentences: tuple[Sentence, ...]) -> None:
