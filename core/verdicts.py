@@ -112,9 +112,11 @@ def _numbers(values: Sequence[float | None]) -> FloatArray:
 class Scores(ScoreMatrix):
     """Scores for all criteria and items, and one verdict per item if explanations were requested.
 
-    `explained` has one verdict per item: the first readable verdict in the order of the criteria, or Unscored if none
-    is readable. `said` maps criteria id → item id → explanation. `clauses` maps criteria id → item id →
-    `Scored.clauses`, for criteria whose clauses were rated separately.
+    Attributes:
+        explained: For each item, the first readable verdict in the order of the criteria, or Unscored if no verdict is
+            readable. Empty if no explanations were requested.
+        said: Criteria id → item id → explanation.
+        clauses: Criteria id → item id → `Scored.clauses`, for criteria whose clauses were rated separately.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
@@ -169,9 +171,10 @@ BY_ORDER = ("score_a_first", "score_b_first")
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """Return one line of a verdict file. For a pair judged in both orders, it also has the score of each order.
+    """Return one line of a verdict file.
 
-    `CALIBRATION_ITEM` is in the line only if the item's label was used to choose or fit the judge.
+    A pair judged in both orders also has the score of each order. `CALIBRATION_ITEM` is in the line only if the item's
+    label was used to choose or fit the judge.
     """
     row: dict[str, Any] = {"item_id": verdict.item_id}
     if isinstance(verdict, Unscored):

@@ -23,10 +23,17 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How often a judge prefers the spoiled text, in `n` scored pairs from `n_sources` sources.
+    """How often a judge prefers spoiled texts to the originals.
 
-    `preferred` is a share from 0 to 1; equal scores count half. It is None if there are no pairs, and `interval` is
-    None for fewer than `LEAST_SOURCES` sources; `reason` says why. `n_unscored` pairs lack a score.
+    Attributes:
+        kind: The way of spoiling.
+        n: Number of pairs (original, spoiled text) in which both texts have a score.
+        n_sources: Number of sources of the scored pairs.
+        n_unscored: Number of pairs without both scores.
+        preferred: Share of the scored pairs in which the spoiled text scores higher, from 0 to 1. Equal scores count
+            half. None if there are no scored pairs.
+        interval: Interval of `preferred`; None for fewer than `LEAST_SOURCES` sources.
+        reason: Why `preferred` or `interval` is None.
     """
 
     kind: ControlKind
@@ -68,14 +75,16 @@ def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np
 def spoiled_pairs(
     golden: GoldenSet, aspect: str, positions: Sequence[int], *, n: int = 30, seed: int = 0
 ) -> list[tuple[ControlKind, Item, Item]]:
-    """Draw up to `n` items, and spoil each in every possible way; return (kind, original, spoiled).
+    """Draw up to `n` items, and spoil the text of each in every possible way.
 
     Args:
         golden: Items of single texts, with labels of `aspect`.
-        positions: Items to draw from, such as those that the judge was calibrated on.  Only the better half by label is
-            spoiled, because a bad text can hardly become worse.
-        n: Number of items to draw.
+        positions: Items to draw from, such as those that the judge was calibrated on. Only the better half by label is
+            drawn, because a bad text can hardly become worse.
         seed: Seed of the draw and of the changes.
+
+    Returns:
+        A list of (way of spoiling, original, spoiled item).
 
     Raises:
         GoldenError: There are pairs instead of single texts, or no labelled item among `positions`.
@@ -118,8 +127,8 @@ def negative_controls(
 ) -> tuple[Control, ...]:
     """Return a `Control` for each way of spoiling texts: how often the judge prefers the spoiled text.
 
-    Up to `n` texts are spoiled.  `score` is the judge's scoring function.  It is called once, with all originals and
-    spoiled texts.  The other arguments and the errors are those of `spoiled_pairs`.
+    `score` is the judge's scoring function, which is called once with all original and spoiled items. The other
+    arguments and the errors are those of `spoiled_pairs`.
     """
     pairs = spoiled_pairs(golden, aspect, positions, n=n, seed=seed)
     scores = {verdict.item_id: verdict.value for verdict in score(items_of(pairs)) if isinstance(verdict, Scored)}

@@ -1,7 +1,8 @@
-"""Predict labels from text features by cross-fitted ridge regression, as a comparison for judges.
+"""Predict labels from text features by ridge regression, as a comparison for judges.
 
-The features are those of the offline judge, and the penalty is chosen by cross-validation over sources. Each prediction
-uses only labels of other folds of sources, so all labelled items can be used for the comparison.
+The features are those of the offline judge. The prediction of an item uses only labels of other sources
+(cross-fitting), so all labelled items can be used for the comparison. The penalty is chosen by cross-validation over
+sources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Map a judge's scores to the human scale, and measure their errors on unseen items.
 
-A judge can rank well and still be too strict or too lenient.  The map (`core.stats.on_scale`) and the intervals are
-fitted to items whose labels the judge has seen, if there are enough; otherwise the map is cross-fitted over sources.
-Errors are measured on unseen items only, so that fitting and measuring never share items.
+A judge can rank well and still be too strict or too lenient. The map (`core.stats.on_scale`) is fitted to items whose
+labels the judge has seen, if there are enough. Otherwise the map is cross-fitted over sources. Errors are measured on
+unseen items only, so that fitting and measuring never share items.
 """
 
 from __future__ import annotations
@@ -43,11 +43,16 @@ class ScoreBin:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Mean labels in bins of rising score (higher is better), over the `n` unseen items with score and label.
+    """Mean labels by score, and errors of the scores, on items whose labels the judge has not seen.
 
-    `score_map` maps scores to the human scale; `fitted_on` names the items that it was fitted to. `map_note` is a
-    warning, or says why there is no map. `before` has the errors without the map; it is None if the scores have their
-    own scale. `after` has the errors with the map; it is None if there is no map.
+    Attributes:
+        bins: Mean label in each bin, in the order of the scores (higher is better).
+        n: Number of unseen items that have both a score and a label.
+        score_map: Map from scores to the human scale; None if there is no map.
+        map_note: A warning about the map, or why there is no map.
+        fitted_on: Names the items that the map was fitted to.
+        before: Errors without the map. None if the judge's scores are not on the scale of the labels.
+        after: Errors with the map; None if there is no map.
     """
 
     bins: tuple[ScoreBin, ...]
@@ -67,12 +72,17 @@ def calibration_curve(
     own: IsotonicMap | None = None,
     seed: int = 0,
 ) -> CalibrationCurve:
-    """Compute a judge's calibration curve: mean labels by score, on items whose labels it has not seen.
+    """Compute a judge's calibration curve: mean labels by score, on items whose labels the judge has not seen.
 
-    `own` is the score map of a calibrated judge. Without it, a map is fitted to the items that the judge has seen. If
-    these are too few, the map is cross-fitted over the unseen items, with folds drawn from `seed`. There are at most
-    `MOST_BINS` bins of about equal size; equal scores share a bin. Raises UsageError if no unseen item has both a score
-    and a label.
+    There are at most `MOST_BINS` bins of about equal size; equal scores share a bin.
+
+    Args:
+        own: Score map of a calibrated judge. If None, a map is fitted to the items that the judge has seen. If these
+            items are too few, the map is cross-fitted over the unseen items.
+        seed: Seed of the folds of the cross-fitting.
+
+    Raises:
+        UsageError: No unseen item has both a score and a label.
     """
     scale = golden.aspects[aspect].scale
     scores, labels = judge.upward, golden.labels(aspect)
@@ -125,11 +135,16 @@ def _bins(scores: FloatArray, labels: FloatArray) -> tuple[ScoreBin, ...]:
 
 @dataclass(frozen=True)
 class Sureness:
-    """Coverage of the labels by the intervals around a judge's verdicts, on `n` unseen items of `n_sources` sources.
+    """How often the labels lie in the intervals around a judge's verdicts, on `n` unseen items of `n_sources` sources.
 
-    `held` is the share of labels within the intervals of nominal `coverage`, averaged over sources. `width` is their
-    mean width in points. For yes and no, `width` is the share of items whose interval contains both answers. Both are
-    None if there are no intervals; `reason` says why.
+    Attributes:
+        coverage: Nominal share of the labels inside the intervals, from 0 to 1.
+        on_points: Whether every label is a step of the scale.
+        held: Actual share of the labels inside the intervals, from 0 to 1: the mean of the shares per source. None if
+            there are no intervals.
+        width: Mean width of the intervals in points. For yes and no, the share of items whose interval contains both
+            answers. None if there are no intervals.
+        reason: Why there are no intervals.
     """
 
     coverage: float

@@ -1,8 +1,8 @@
-"""Download public sets of human ratings from their publishers and convert them to golden files.
+"""Download public sets of human ratings from their publishers, and convert them to golden files.
 
-``public_sets.yaml`` names the sets, their addresses, licences and the fields of their aspects; one function per set
-converts its rows.  Ids are made in order of first appearance, and raters are numbered, so golden files contain no names
-of people.  Nothing that is downloaded is executed.
+``public_sets.yaml`` lists the sets with their addresses, licences and the fields of their aspects. One function per set
+converts its rows. Ids are made in order of first appearance. Raters are numbered, so golden files contain no names of
+people. No downloaded file is executed.
 """
 
 from __future__ import annotations
@@ -84,10 +84,21 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> dict[str, Any]:
-    """Download `benchmark` and write its golden file to `out` (.jsonl); `force` overwrites an existing file.
+    """Download the public set `benchmark`, and write it as a golden file.
 
-    Returns the JSON of ``fetch``: the file written, the files it was made from, and the findings of `check`. Raises
-    DownloadError, GoldenError (wrong shape or size) or UsageError without writing anything.
+    If an error is raised, nothing is written.
+
+    Args:
+        out: Name of the golden file (.jsonl).
+        force: Overwrite an existing file.
+
+    Returns:
+        The JSON of ``fetch``: the written file, the downloaded files, and the findings of `check`.
+
+    Raises:
+        DownloadError: A download failed.
+        GoldenError: The published files have another form or size than expected.
+        UsageError: `out` doesn't end in .jsonl, or exists and `force` is false.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"The name of the output file (--out) must end in .jsonl; got {str(out)!r}.")
@@ -159,8 +170,8 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
 def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
 
-    The annotation file (``ratings``, JSONL) has no articles, so the texts come from UniEval's release of the same items
-    (``texts``, JSON).  They are joined to the ratings by document and system.
+    The annotation file (``ratings``, JSONL) has no articles. The texts come from UniEval's release of the same items
+    (``texts``, JSON), joined by document and system.
     """
     rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
     ids, rows = _Ids("se"), []

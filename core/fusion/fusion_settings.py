@@ -27,9 +27,10 @@ class FusionSettings:
             model.
         level: None means the default level of the aspect.
         fit_share: Share of the unseen sources to fit the weights on. The other unseen sources measure the fusion.
-        plan: Only for "llm": a plan, "model" (the model writes it), "none", or "" (a plan from measured agreement).
-        criteria: Only for "llm": criteria, "none", or "" (the model writes them).
-        budget: Only for "llm": maximum number of calls.
+        plan: A plan, "model" (the model writes the plan), "none", or "" (the plan follows from measured agreement).
+            Only for "llm".
+        criteria: Criteria, "none", or "" (the model writes the criteria). Only for "llm".
+        budget: Maximum number of calls. Only for "llm".
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -71,8 +72,10 @@ class FusionSettings:
 class FusionRequest:
     """Request to fuse judges on one aspect with a language model, with one call per item.
 
-    If `plan` is "model" or `criteria` is "" in `settings`, the model writes them. `n_items` is the approximate number
-    of items to rate, because whole sources are drawn; None rates all items.
+    Attributes:
+        judge_ids: Judges to fuse.
+        judge_spec: The language model that rates.
+        n_items: Approximate number of items to rate, because whole sources are drawn. None rates all items.
     """
 
     project_id: str
@@ -102,8 +105,10 @@ class FusionEstimate(CallEstimate):
 class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
-    `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Both have only one
-    aspect, except in results of earlier versions.
+    Attributes:
+        judges: Aspect → id of the fused judge. There is one aspect, except in results of earlier versions.
+        calls: Number of calls.
+        unscored: Aspect → reason → number of missing scores.
     """
 
     judges: Mapping[str, str]

@@ -17,10 +17,10 @@ _NEXT_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_])")
 
 
 def clauses_of(criteria: str) -> tuple[str, ...]:
-    """Split criteria into clauses: one per line, or one per sentence if there is only one line. Bullets are removed.
+    """Split criteria into clauses: one per line, or one per sentence if there is only one line.
 
-    A heading or a line that ends with a colon is not a clause; it is put in front of each clause that follows. Criteria
-    without clauses are returned unchanged.
+    Bullets are removed. A heading, or a line that ends with a colon, is not a clause. It is put in front of each clause
+    that follows. Criteria without clauses are returned unchanged.
     """
     lines = [line.strip() for line in criteria.splitlines() if line.strip()]
     if len(lines) == 1:
@@ -36,9 +36,14 @@ def clauses_of(criteria: str) -> tuple[str, ...]:
 
 
 def weighted_clauses(item: Item, clauses: Sequence[str], rated: Sequence[Verdict], weights: Sequence[float]) -> Verdict:
-    """Return the weighted mean of the clauses' verdicts (`rated`), or the first unscored verdict with its reason.
+    """Combine the verdicts on the clauses of criteria into one verdict: the weighted mean.
 
-    All clauses count equally if `weights` doesn't have one weight per clause, or if its sum is 0.
+    If a clause is unscored, the result is the first unscored verdict with its reason.
+
+    Args:
+        rated: A verdict on each clause.
+        weights: A weight for each clause. If the number of weights is different, or if their sum is 0, all clauses
+            count equally.
     """
     raw = tuple(text for verdict in rated for text in verdict.raw)
     read = list[Scored]()

@@ -1,14 +1,12 @@
 """Compute metrics of word overlap: overlap with the source, ROUGE, and BLEU and chrF from sacrebleu.
 
-ROUGE-N and ROUGE-L (Lin 2004) use the tokens, stems and counts of rouge_score; every text is tokenised once.
+ROUGE-N and ROUGE-L (Lin 2004) use the tokens, stems and counts of rouge_score. With several references, the score is
+the *mean*, as in ROUGE-1.5.5 and in published SummEval results (11 references). Words are stemmed (Porter), as in
+`ROUGE-1.5.5 -m`. rouge_score keeps only a-z and 0-9. Here, words of other scripts count too, and each character of a
+script without spaces is a word.
 
-With several references the score is the *mean*, as in ROUGE-1.5.5 and in published SummEval results (11 references).
-Words are stemmed (Porter), as in `ROUGE-1.5.5 -m`.  The original tokenizer keeps only a-z and 0-9.  Here words of other
-scripts count too, and each character of a script without spaces is a word.
-
-ROUGE-L is computed on the whole text, unlike rougeLsum, which joins the matches of each sentence.  Its longest common
-subsequence is bit-parallel (Hyyrö 2004): the table of rouge_score needs seconds for one long source, and two long
-uploads would block a worker for hours.
+ROUGE-L is computed on the whole text, unlike rougeLsum, which joins the matches of each sentence. The longest common
+subsequence is computed bit-parallel (Hyyrö 2004), because the table of rouge_score takes seconds for a long source.
 """
 
 from __future__ import annotations
@@ -40,10 +38,11 @@ def _of_words(
 
 
 def overlap(name: str, *, pairs: bool = False) -> Metric:
-    """Return the metric `name`: the share of the target's words that occur in the source.
+    """Return the metric `name`: the share of the target's words that occur in the source, from 0 to 1.
 
-    With `pairs`, it is the share of the target's pairs of adjacent words.  Words are compared by their stems, and
-    each occurrence in the target counts.  A target of one word has no pair, so it is Unscored.
+    With `pairs`, the metric is the share of the target's pairs of adjacent words. Words are compared by their stems. A
+    word that is repeated in the target counts each time. A target with too few words (0, or 1 with `pairs`) is
+    Unscored.
     """
     size = 2 if pairs else 1
 
@@ -72,8 +71,9 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 def sacrebleu(name: str) -> Metric:
     """Return the sacrebleu metric "bleu" or "chrf" at sentence level, from 0 to 100.
 
-    BLEU (Papineni et al. 2002) compares a target with all references at once.  With effective order, targets under four
-    words do not score 0. chrF (Popović 2015) weights recall twice and takes the best reference; it works in any script.
+    - BLEU (Papineni et al. 2002) compares a target with all references at once. With effective order, targets of fewer
+      than four words do not score 0.
+    - chrF (Popović 2015) weights recall twice, and takes the best reference. It works in any script.
     """
 
     def prepare() -> Callable[[Item], float | str]:
@@ -142,8 +142,8 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 class Tokens:
     """ROUGE tokenizer for any script, with a cache, since items share sources and references.
 
-    Words are lower-case.  English words of four or more letters are stemmed (Porter), and characters of scripts without
-    spaces are words.  For ASCII text these are the tokens of rouge_score.
+    Words are lower-case. English words of four or more letters are stemmed (Porter). Each character of a script without
+    spaces is a word. For ASCII text, the tokens are those of rouge_score.
     """
 
     def __init__(self) -> None:

@@ -136,10 +136,11 @@ def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
 def disagreements(
     golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
 ) -> dict[Which, list[Label]]:
-    """Return the labels of items on which raters disagree by more than a step, largest disagreement first.
+    """Return the labels of the items on which raters disagree, largest disagreement first.
 
-    On a scale without steps, the threshold is a tenth of the range. On a scale with two values, any difference counts.
-    Items are sorted by disagreement relative to the range of the scale.
+    Raters disagree if their labels are more than one step apart. On a scale without steps, the threshold is a tenth of
+    the range. On a scale with two values, any difference counts. The size of a disagreement is relative to the range of
+    the scale.
     """
     by_item, apart_by = _by_item(labels), dict[Which, float]()
     for aspect in aspects:
@@ -155,10 +156,15 @@ def disagreements(
 
 @dataclass(frozen=True)
 class PassSummary:
-    """The progress of a pass: rater → (items done, items to rate), agreement by aspect, and items to decide.
+    """The progress of a labelling pass.
 
-    `n_touched` is the number of items with a label. `queue` maps the items to decide to their labels. Disagreements
-    come first, then labels that triage called wrong (`flagged`). `decided` has the decided values.
+    Attributes:
+        done: Rater → (number of items done, number of items to rate).
+        n_touched: Number of items with at least one label.
+        agreement: Agreement of the raters, by aspect.
+        queue: Items to decide → their labels. Disagreements come first, then items in `flagged`.
+        decided: Items that were decided → the decided value.
+        flagged: Items whose labels a reviewer called wrong (triage).
     """
 
     done: Mapping[str, tuple[int, int]]
@@ -220,7 +226,9 @@ def adjudicate(
 ) -> None:
     """Decide the label of an item. The labels of the raters don't change.
 
-    Raises UsageError for a value off the scale or an empty reason, and AccessError if the user still has items to rate.
+    Raises:
+        UsageError: The value is off the scale, or the reason is empty.
+        AccessError: The user still has items to rate in a pass.
     """
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
@@ -256,10 +264,16 @@ def labelled_golden(
     combine: Combine = "fill",
     decided: Mapping[Which, float] | None = None,
 ) -> GoldenSet:
-    """Create a golden set with new labels: the decided value of an item, or else the mean of its ratings.
+    """Create a golden set with new labels.
 
-    With `combine` "fill", new labels only fill gaps; with "replace", they replace old labels. If any new rating of an
-    aspect is used, all old individual ratings of that aspect are dropped.
+    The new label of an item is its decided value, or else the mean of its new ratings. If any new rating of an aspect
+    is used, all old individual ratings of the aspect are dropped.
+
+    Args:
+        aspects: Aspects that get new labels.
+        name: Name of the new golden set.
+        combine: "fill" uses new labels only where there is no old label; "replace" prefers new labels.
+        decided: (aspect, item id) → decided value.
     """
     gold, ratings = dict(golden.aspects), list(golden.ratings)
     for scale, aspect in ((each.scale, each.aspect) for each in aspects):

@@ -36,10 +36,13 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the judge of an aspect: open tasks (most urgent first) and judge versions.
+    """The state of the judge of an aspect.
 
-    `aspect` is "" if there are no labels. `stages` maps each step to (whether it is done, a short text). `calibrating`
-    is an unfinished calibration.
+    Attributes:
+        stages: Step → (whether the step is done, a short text).
+        waiting: Open tasks of the user, most urgent first.
+        line: Versions of the judge.
+        calibrating: An unfinished calibration, or None.
     """
 
     golden: GoldenSummary

@@ -74,11 +74,14 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """Return the report on the judge measured in run `run_id`.
+    """Return the report on a calibrated judge. No model is called.
 
-    If `run_id` is None, the report is on the default version, or else on the judge of the newest run. No calls are
-    made. Raises NotFoundError if an id is unknown. Raises JobError if there is no result, or the judge was not measured
-    on held-out items.
+    Args:
+        run_id: The run that measured the judge. None chooses the default version, or else the judge of the newest run.
+
+    Raises:
+        NotFoundError: An id is unknown.
+        JobError: There is no result, or the judge was not measured on held-out items.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = drop_invalid_p(store, run.run_id, load_calibration(store, run.run_id))
@@ -142,10 +145,11 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 
 
 def judge_file(store: Store, run_id: str) -> str:
-    """Return `judge.yaml` of a judge run.
+    """Return `judge.yaml` of the judge that a run calibrated.
 
-    The file includes version, approvals and ceiling, and a warning if nobody approved the judge. It also counts raters,
-    edits, decisions, and how often users opened held-out results. Raises the same errors as `load_calibration`.
+    Besides the judge, the file contains its version, approvals, and a warning if nobody approved the judge. It also
+    contains the number of raters, edits and decisions, and how often users opened held-out results. Raises the same
+    errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import card_arguments, judge_yaml
 
@@ -198,8 +202,9 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """Return `fused.yaml` of a saved fusion, for `score --judge-file`.
 
     The file contains metrics, calibrated judges, RepEval directions and, for a fusion by a language model, its plan.
-    For other parts, it names the column from which their scores are read. Raises NotFoundError if the judge is not a
-    fusion, or if a part was deleted.
+    Other judges of the fusion cannot be stored. For them, the file names the input column with their scores.
+
+    Raises NotFoundError if the judge is not a fusion, or if one of the fused judges was deleted.
     """
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card

@@ -1,15 +1,15 @@
 """The judge of the demo: a simulated reader of push notifications.
 
-It follows a few rules instead of a language model, so that anybody can try out criteria in the demo without a key. It
-sees only the prompt.
+The reader follows a few rules instead of a language model, so that anybody can try out criteria without a key. It sees
+only the prompt.
 
-- *Without criteria*, it rates by general taste. It likes full, lively texts, dislikes figures that are not in the
-  report, and doesn't know the house style.
-- *With criteria* or level descriptions, it applies each clause that names one of its `RULES` and a penalty. Penalties
-  read "take off 2", "never above 2" or "2: …". It ignores all other clauses. It overlooks some breaches, and its
-  ratings are noisy. Both depend only on the text, so equal prompts get equal replies.
-- *When drafting or refining*, it finds the rules that explain the ratings in the prompt. It finds `UNTHOUGHT` rules
-  only if a rater's reason names the rule.
+- *Without criteria*, the reader rates by general taste. It likes full, lively texts, dislikes figures that are not in
+  the report, and doesn't know the house style.
+- *With criteria* or level descriptions, the reader applies each clause that names one of its `RULES` and a penalty.
+  Penalties read "take off 2", "never above 2" or "2: …". Other clauses are ignored. Some breaches are overlooked, and
+  ratings are noisy, but equal prompts get equal replies.
+- *When drafting or refining*, the reader finds the rules that explain the ratings in the prompt. It finds `UNTHOUGHT`
+  rules only if a rater's reason names the rule.
 """
 
 from __future__ import annotations

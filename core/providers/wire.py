@@ -34,15 +34,16 @@ LOGPROB_PLACES = 16
 
 
 class UnansweredError(Exception):
-    """The endpoint's answer is not a usable completion.
+    """The answer of an endpoint is not a usable completion.
 
     Attributes:
-        kind: "status", "redirect", "timeout", "unreachable", "no HTTP", or "odd body" (of a 200 reply).
+        kind: "status", "redirect", "timeout", "unreachable", "no HTTP", or "odd body" (the body of a 200 reply is
+            unusable).
         words: The server's message, a description of the body, or the target of the redirect.
-        status: HTTP status, 0 if there is none.
+        status: HTTP status; 0 if there is none.
         told: Text of the response body, for searching.
-        param: Parameter that the server names as the cause.
-        wait: Seconds that the server asks us to wait.
+        param: Parameter of the request that the server names as the cause.
+        wait: Seconds that the server asks us to wait; None if it doesn't say.
     """
 
     def __init__(
@@ -57,14 +58,14 @@ class UnansweredError(Exception):
 
 @dataclass
 class Capabilities:
-    """The features that an endpoint supports, learnt from its answers.
+    """What an endpoint supports, learnt from its answers.
 
-    Refused parts are no longer sent, with two exceptions: `max_tokens` is replaced by `max_completion_tokens`, and a
-    system message is prepended to the first user message.
+    A parameter that the endpoint refused is no longer sent. As exceptions, `max_tokens` is replaced by
+    `max_completion_tokens`, and a system message is prepended to the first user message.
 
     Attributes:
-        refused: Names from `OPTIONAL`, and "system" for messages with that role.
-        proven: Names from `EXTRAS` that have worked.
+        refused: Names of refused parameters (from `OPTIONAL`), and "system" for refused system messages.
+        proven: Names of the parameters in `EXTRAS` that have worked.
         room: Number of tokens added to the token limit, to leave room for reasoning.
     """
 

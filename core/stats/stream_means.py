@@ -1,17 +1,18 @@
 """Follow a mean over time, with intervals that hold however often you look.
 
-An interval for a fixed n, recomputed each day, misses the true mean sooner or later.  A *confidence sequence* covers
-the true mean at all n at once, with the stated confidence (Robbins 1970).  This sequence is asymptotic (Waudby-Smith,
-Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences", Theorem
-2.2)::
+An interval for a fixed n, recomputed each day, misses the true mean sooner or later. A *confidence sequence* covers the
+true mean at all n at once, with the stated confidence (Robbins 1970). The sequence used here is asymptotic
+(Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence
+sequences", Theorem 2.2)::
 
     mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
 
-ρ makes the interval narrowest near a value of n that is chosen beforehand.  n counts *sources*, and s is the standard
-deviation of their contributions to the mean, so items of one source do not count as independent.
+- n is the number of *sources*, so items of one source do not count as independent.
+- s is the standard deviation of the sources' contributions to the mean.
+- ρ makes the interval narrowest near a value of n that is chosen beforehand.
 
-Several streams (successive periods) share a level α: stream k = 1, 2, … gets α/(k·(k + 1)). These shares add up to at
-most α.
+Several streams (successive periods) share a level α: stream k = 1, 2, … gets α/(k·(k + 1)). The sum of these shares is
+at most α.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Define tables, retry transactions after a lost connection, and convert records to JSON text and blobs.
+"""Define tables, run transactions, and convert records to JSON text and blobs.
 
-Every change of the tables needs a new `HEAD`; a database with a different `HEAD` is refused.  Text from users, files or
-models is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
+Every change of the tables needs a new `HEAD`. A database with a different `HEAD` is refused. Text from users, files or
+models is `SafeText`. Times are seconds since 1970 (UTC) by the clock of the database's machine.
 
-SQLite runs in WAL mode, so readers never wait for the writer.  A writer waits up to 15 s for another one.  The file
-survives a killed process.  With `synchronous=NORMAL` a power cut can lose the last transactions, but never damages the
-file.  A write transaction takes SQLite's write lock at its start, so two processes never deadlock.
+SQLite runs in WAL mode, so readers never wait for the writer. A writer waits up to 15 s for another writer. A write
+transaction takes the write lock at its start, so two processes never deadlock. The file survives a killed process. A
+power cut can lose the last transactions (`synchronous=NORMAL`), but never damages the file.
 
-If the connection is lost before the commit, the server rolls the transaction back, and the store retries it for up to
-`PATIENCE` seconds.  If the connection is lost during the commit, the store asks the server for the status
-(`pg_xact_status`), and retries only if the transaction was rolled back.
+If the connection to a server is lost before the commit, the server rolls the transaction back. The store then retries
+the transaction for up to `PATIENCE` seconds. If the connection is lost during the commit, the store asks the server for
+the outcome (`pg_xact_status`), and retries only a transaction that was rolled back.
 """
 
 from __future__ import annotations
@@ -219,10 +219,10 @@ def sqlalchemy_url(url: str) -> sa.URL:
 
 
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
-    """Make a record of type `kind` from `other`, and from the columns of `row` that are named after its fields.
+    """Make a record of type `kind` from the columns of `row` that are named after its fields.
 
-    Columns called ``…_at`` contain seconds since 1970, which become UTC times. 0 becomes None; a worker stores it when
-    it signs off.
+    `other` sets further fields. Columns called ``…_at`` contain seconds since 1970, which become UTC times. 0 becomes
+    None (a worker stores 0 when it signs off).
     """
     columns, values = row._mapping, dict(other)
     for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]
@@ -352,10 +352,13 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction, committed completely at the end or not at all.
+        """Open a transaction that is committed completely at the end, or not at all.
 
-        Within `joining`, yield the transaction that is already open.  Raises LostConnectionError if the connection was
-        lost and nothing was committed, and StoreError if the outcome is unknown.
+        Within `joining`, the transaction that is already open is yielded instead.
+
+        Raises:
+            LostConnectionError: The connection was lost, and nothing was committed.
+            StoreError: The connection was lost, and the outcome is unknown.
         """
         if (joined := self.joined) is not None:
             yield joined

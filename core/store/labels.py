@@ -1,10 +1,9 @@
 """Store the labels that raters save in labelling passes, and drafts of unsaved texts.
 
-*Labels*: every save adds rows, and nothing is overwritten.  In each pass, only a rater's newest row for an item and
-aspect counts.  If a form is sent twice (a lost connection, a double click), its `form` id is the same and it is stored
-once.
+*Labels*: every save adds rows, and nothing is overwritten. In each pass, only a rater's newest row for an item and
+aspect counts. A form that is sent twice (a lost connection, a double click) has the same `form` id, and is stored once.
 
-*Drafts* are overwritten whenever the user pauses typing.  They are neither logged nor exported.
+*Drafts* are overwritten whenever the user pauses typing. They are neither logged nor exported.
 """
 
 from __future__ import annotations
@@ -30,8 +29,11 @@ WITHDRAWN = "undone:"
 class Label:
     """A rater's label of one item on one aspect in a pass.
 
-    `value` None means that the rater saw the item but could not give a label.  Later labels have a larger `number`.
-    Before a label is saved, `number` is 0 and `at` is in 1970.
+    Attributes:
+        value: None if the rater saw the item but could not give a label.
+        number: Later labels have larger numbers. 0 before the label is saved.
+        at: Time of saving. A time in 1970 before the label is saved.
+        form: Id of the form that was sent.
     """
 
     rater: str

@@ -1,11 +1,10 @@
 """Store runs, their workers, their results (documents and scores), and paid replies.
 
-Every change of a run increases `version`, so that a screen needs to poll only one number.  Each start or resumption of
-a run by a worker is an *attempt*.  A worker can write only while its attempt is running; a worker that lost its run
-gets `False`.  Workers send heartbeats, timed by the clock of the database.
+Each start or resumption of a run by a worker is an *attempt*. A worker can write only while its attempt is running; a
+worker that lost its run gets `False`. Workers send heartbeats, timed by the clock of the database. Every change of a
+run increases `version`, so that a screen needs to poll only one number.
 
-Scores are stored for each run and criteria as one float64 BLOB over all items of the golden set, in its order (NaN =
-unscored).
+Scores are stored per run and criteria, as one float64 BLOB over all items of the golden set (NaN = unscored).
 """
 
 from __future__ import annotations
@@ -266,10 +265,11 @@ class Results(StorePart):
             transaction.upsert(scores, rows)
 
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
-        """Return scores (n_criteria, n_items) for all criteria of the run, or only for `criteria_ids`.
+        """Return scores (n_criteria, n_items) of a run.
 
-        `item_ids` are all ids of the golden set, and the scores are in their order.  Criteria without any score are
-        absent.
+        Args:
+            item_ids: All ids of the golden set, in its order. The scores have the same order.
+            criteria_ids: Criteria to return; None means all criteria of the run. Criteria without any score are absent.
         """
         rows = {row.criteria_id: row for row in self._db.rows(_scores_of(run_id, criteria_ids))}
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]

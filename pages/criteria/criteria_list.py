@@ -20,10 +20,14 @@ from pages.ui.page import Opened
 
 
 def choose(page: Opened) -> list[CriteriaEntry]:
-    """Return all criteria of the aspect, best first, and open one of them; [] if there are none.
+    """Return all criteria of the open aspect, best first, and open one of them; [] if there are none.
 
-    If the URL names no criteria, this opens the best criteria of the run in the URL. Without a run, it opens the
-    criteria of the current judge, or else the best of all. The id of the opened criteria is put into the URL.
+    The opened criteria are the first of these that exist, and their id is put into the URL:
+
+    - the criteria in the URL
+    - the best criteria of the run in the URL
+    - the criteria of the current judge
+    - the best of all criteria
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:

@@ -41,8 +41,8 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
     """Return the key that a rater presses for each label.
 
-    It is the label's digit if all labels are whole numbers from 0 to 10, else the label's position. The key for 10 is
-    0, or T if 0 is also a label.
+    If all labels are whole numbers from 0 to 10, the key is the number itself. The key for 10 is 0, or T if 0 is also a
+    label. For other labels, the key is the label's position.
     """
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"

@@ -1,6 +1,6 @@
-"""Export a judge: one function per tool returns a file and a list of what is lost.
+"""Export a judge to other tools. One function per tool returns a file, and a list of what is lost in the export.
 
-A generated Python file consists of constants (literals of this judge) and a fixed body from `bodies`.
+A generated Python file consists of constants (literals of the judge) and a fixed body from `bodies`.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ _VERDICT = (
 def promptfoo(facts: JudgeFacts) -> Made:
     """Export to promptfoo: a complete configuration with a JavaScript assertion and the judge as JSON literals.
 
-    If an assertion throws, promptfoo counts a score of 0. If a *transform* throws, the test is an error (seen with
-    promptfoo 0.121). So the transform does all of the work.
+    The judge runs in the `transform` of the assertion. If a transform throws, promptfoo reports an error; if an
+    assertion throws, promptfoo counts a score of 0 (seen with promptfoo 0.121).
     """
     lost = [*_lost(facts), *_LOST_BY_PROMPTS]
     lost += ["All references of an item except the first."] * ("references" in facts.parts)

@@ -83,9 +83,11 @@ _LEFT = 8.0
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
     """Count labels (n,) for a bar chart. Return a dict: name of a bar → count.
 
-    There is one bar per step of the scale, or per whole number if the scale has no step. Ten equal ranges are used
-    instead if there are too many steps, or if there are only two steps and labels between them. A label between two
-    steps counts for the nearest step. Labels outside the scale have bars too.
+    There is a bar for each step of the scale, or for each whole number if the scale has no step. Labels between two
+    steps count for the nearest step. Labels outside the scale have bars too.
+
+    Ten equal ranges replace the steps in two cases: there are too many steps, or there are only two steps and some
+    labels lie between them.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or 1.0

@@ -1,6 +1,6 @@
 """Write SVG without scripts or style sheets: escaped elements, colours, and drawings with a description.
 
-The report embeds drawings, and screens show them as images. Colours are attributes, so a page can forbid inline styles.
+Reports embed the drawings, and screens show them as images. Colours are attributes, so a page can forbid inline styles.
 Dark pages replace the colours.
 """
 
