@@ -200,11 +200,11 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
     """Split calibration items by source, for refining and for testing refinements.
 
+    If not `gated`, or with fewer than 4 sources, the items are not split: each result has the indices of all items.
+
     Returns:
         Indices of the items to refine on.
         Indices of the inner fold, whose items test the refinements.
-
-    If not `gated`, or with fewer than 4 sources, each result has the indices of all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)

@@ -97,9 +97,9 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 def judges_to_leave_out(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
     """Return the indices of judges that would remove too many items from the comparison.
 
-    A judge removes the items that it has seen or not scored. Too many means more than `MOST_TAKEN` of a reference: the
-    items that the judge at index `about` scored and has not seen. Without `about`, the judge with the most such items
-    is the reference.
+    An item is usable for a judge if the judge scored it and has not seen its label. The reference is the judge at index
+    `about`, or else the judge with the most usable items. A judge is left out if more than the share `MOST_TAKEN` of
+    the reference's usable items are not usable for it.
     """
     if not judges:
         return ()

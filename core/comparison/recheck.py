@@ -183,7 +183,7 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     If items of the same system have the same text, only the first is used.
 
     Returns:
-        Positions of these items.
+        Positions of the items found.
         Number of excluded labelled items by reason.
 
     Raises:

@@ -56,7 +56,7 @@ class StylesSettings:
     Attributes:
         auto_steps: Let the judge's model write evaluation steps once, for styles without their own steps.
         n_items: Number of labelled items; whole sources are drawn until the number is reached. None takes all.
-        budget_usd: Maximum cost in dollars. When it is spent, no more styles are scored.
+        budget_usd: Maximum cost in dollars. Once the budget is spent, no more styles are scored.
         seed: Seed for drawing sources.
         level: None means sample level if the sources allow it, otherwise dataset level.
     """
@@ -248,7 +248,7 @@ def styles(
         judge: A SPEC or a judge.
         settings: The styles, and which items to score.
         enter: Called with the scores and replies of each finished style. With `enter`, an error of the judge is raised
-            at once. Without it, a style that fails is left out with its reason, unless all fail.
+            at once. Without `enter`, a style that fails is left out with its reason, unless all fail.
         progress: Receives the results so far.
 
     Raises:

@@ -53,7 +53,8 @@ class BuiltGolden:
         golden: The golden set; None if `findings` include an error.
         draft: For previews and counts only: the golden set with refused cells left empty. None if the file has no
             target column.
-        questions: Open questions, which the user answers with `Mapping.values`. Each is also an error in `findings`.
+        questions: Open questions, which the user answers with `Mapping.values`. Each question is also an error in
+            `findings`.
     """
 
     golden: GoldenSet | None

@@ -287,8 +287,8 @@ def text_of(value: Any) -> str:
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
-    If the cell contains no score, the reading has no value. Its `detail` then names the cell's content, or is "" for an
-    empty cell, NaN and N/A.
+    If the cell contains no score, the reading has no value. The reading's `detail` then says what the cell contains; it
+    is "" for an empty cell, NaN and N/A.
     """
     if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
         return Reading(side)
@@ -506,7 +506,7 @@ class ImportPreview:
 
     Attributes:
         n_rows: Number of rows read.
-        n_matched: Number of golden items with at least one row.
+        n_matched: Number of items of the golden set with at least one row.
         n: Number of replies or scores.
         unread: Number of unreadable replies or scores, by reason.
         examples: A few unreadable texts for each reason: (item id, row number, start of the text).

@@ -68,8 +68,8 @@ Row = dict[str, list[int]]
 def nli(name: str, model: str) -> Metric:
     """Return a metric: the probability, 0 to 1, that the source entails the target.
 
-    The context, if any, counts as part of the source. Exactly one label of the checkpoint must have a name that starts
-    with "entail" or "support".
+    The context, if any, counts as part of the source. The checkpoint must have exactly one label that starts with
+    "entail" or "support".
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -106,9 +106,10 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Return a metric: the score of a pair of texts from a trained model, which must have a single output.
+    """Return a metric: the score of a pair of texts from a trained model.
 
-    A pair is the target with the source (SumBLEURT), or with each reference (BLEURT). The best reference counts.
+    The model must have a single output. A pair is the target with the source (SumBLEURT), or with each reference
+    (BLEURT). The best reference counts.
     """
 
     def rate(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
@@ -181,7 +182,7 @@ def bertscore(name: str, model: str) -> Metric:
 def similarity(name: str, against: Against = "source") -> Metric:
     """Return a metric: the cosine similarity, -1 to 1, of MiniLM's vectors of the target and of `against`.
 
-    If `against` is "references", the best reference counts. MiniLM is installed with Concord. It reads the first 256
+    If `against` is "references", the best reference counts. MiniLM is installed with Concord, and reads the first 256
     tokens of a text.
     """
 
@@ -415,7 +416,7 @@ def in_batches(
     Args:
         checkpoint: The model.
         lengths: Number of tokens of each input.
-        compute: Takes the positions of a batch and returns a (batch, k) tensor.
+        compute: Takes the positions of the inputs in a batch, and returns a (batch, k) tensor.
         on_progress: Called with the numbers of finished and of all inputs.
 
     Returns:

@@ -115,7 +115,7 @@ def save_edit(
         text: The new text.
         author: Name of the author, for a user who is not signed in.
         note: A note on the edit.
-        expected_head: `CriteriaEntry.head` that the author saw; None saves without a check for other authors.
+        expected_head: `CriteriaEntry.head` that the author saw; with None, edits of other authors are not checked.
 
     Raises:
         ConflictError: Somebody else has saved an edit since. The error has both texts.

@@ -1,11 +1,11 @@
 """A client for OpenAI-compatible endpoints, with retries and rate limiting.
 
-A 429 slows down all requests (`Pace`). The first request of each form (model, roles, optional parts) is sent alone. It
-shows whether the key and URL are right, which parameters are refused, and whether the endpoint supports logprobs and
-JSON. A refused parameter costs a second request but does not end the run.
+A 429 slows down all requests (`Pace`). The first request of each form (model, roles, optional parts) is sent alone. The
+reply shows whether the key and URL are right, which parameters are refused, and whether the endpoint supports logprobs
+and JSON. A refused parameter costs a second request but does not end the run.
 
 Keys and headers are meant for one server (scheme, host, port), so redirects are not followed. Error messages of aiohttp
-contain the headers and therefore the key, so they never leave this module.
+contain the headers and therefore the key, so these messages never leave this module.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class OpenAIProvider:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Return the replies in the order of `requests`. Call `on_reply` in the calling thread as each reply arrives.
 
-        Raises the `ProviderError` that ended the batch, or the error of `on_reply`. The remaining requests are
-        cancelled.
+        If a request ends the batch, its `ProviderError` is raised; an error of `on_reply` is raised too. After an
+        error, the remaining requests are cancelled.
         """
         if not requests:
             return []

@@ -3,8 +3,9 @@
 A template contains ``{hypothesis}`` (the text to rate), and may contain ``{source}``, ``{context}`` and
 ``{criterion}``.
 
-The cache has one float16 .npy file per distinct prompt. Its name is a hash of the model's weights, the precision, the
-layers and tokens that are read, and the prompt's token ids. An interrupted run resumes from the last finished batch.
+The cache has one float16 .npy file per distinct prompt. The file name is a hash of the model's weights, the precision,
+the layers and tokens that are read, and the prompt's token ids. An interrupted run resumes from the last finished
+batch.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Extraction:
         template: "" (only the hypothesis), the name of a template, or its text.
         criterion: Fills ``{criterion}`` in the template.
         texts: "prompt" reads the filled template. "compared" reads the hypothesis and each of `parts` separately.
-        tokens: "-1" (the last real token), "-2", …, "first" or "mean". Compared texts also allow "source:mean" and the
-            like, the distance |u−v| between source and hypothesis at that token. () takes default tokens.
+        tokens: "-1" (the last real token), "-2", …, "first" or "mean". Compared texts also allow names such as
+            "source:mean": the distance |u−v| between the states of source and hypothesis. () takes default tokens.
         layers: Numbers from 0 (embeddings) to the number of blocks; () takes all.
         max_tokens: Longer texts are truncated.
         parts: "source", "context" or both, to compare with the hypothesis. None takes the parts that any item has.
@@ -142,8 +143,8 @@ def cells_of(
     Args:
         facts: Facts about the model.
         extraction: The settings. Empty layers or tokens are replaced by the model's defaults.
-        others: Texts that are compared with the hypothesis, such as "source". Each adds default tokens such as
-            "source:mean".
+        others: Texts that are compared with the hypothesis, such as "source". Each text adds default names such as
+            "source:mean" (see `Extraction`).
 
     Raises:
         UsageError: `extraction` names a layer that the model does not have.
@@ -166,7 +167,7 @@ class States:
 
     Attributes:
         values: States (n_items, n_layers, n_tokens, dim), float16, in the order of items, `layers` and `token_names`.
-            Where a text is too short to have a token, its first token is used.
+            If a text is too short for a token such as "-4", its first token is used.
         n_truncated: Number of items whose text was truncated.
         n_lacking: Number of items without a source or context to compare; an empty text is compared instead.
         prompts: Number of distinct texts.
@@ -495,7 +496,7 @@ def prompts_of(
 def fit_prompts(
     tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int
 ) -> tuple[list[list[int]], list[bool]]:
-    """Fill in `template` for each of `fields`.
+    """Fill in `template` once for each of `fields`, which map a name in the template to its text.
 
     A prompt longer than `limit` tokens loses text from the *beginning* of its parts: first of the source, then of the
     context, last of the hypothesis.

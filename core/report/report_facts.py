@@ -176,8 +176,9 @@ class Raters:
         n_rated: Rater → number of rated items; empty without individual ratings.
         alpha: Krippendorff's alpha.
         ceiling: Alignment of one rater with the mean of the other raters, on the judge's held-out items.
-        beside: Judge and rater on the same items, each measured against the mean of the other raters.
-        test: Result of the Alternative Annotator Test.
+        beside: Judge and rater on the same items, each measured against the mean of the other raters; None without
+            individual ratings.
+        test: Result of the Alternative Annotator Test; None without individual ratings.
     """
 
     n_rated: Mapping[str, int]
@@ -220,7 +221,7 @@ class Report:
         seen_before: Why the held-out gain has no p; "" if it has one.
         chosen: Names and texts of the judge's criteria.
         board: Comparison of this judge (`place` 0) with other judges.
-        aside: Names of the judges left out of this comparison.
+        aside: Names of the judges left out of `board`.
         means: Corrected means of the systems.
         n_doubted: Number of labels that reviewers called wrong.
         openings: When users viewed held-out results.

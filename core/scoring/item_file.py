@@ -47,7 +47,7 @@ class ItemFile:
 
     Attributes:
         digest: SHA-256 of the file.
-        filled: Number of items that have a source, a context and references, by the name of the field.
+        filled: Name of an optional field (source, context, references) → number of items that have it.
         read_after: Called with n; yields the items after the first n, in file order.
     """
 

@@ -10,9 +10,10 @@ Inference", section 4). For n labelled and N unlabelled items of a system, with 
 
 Concord departs from the paper in three ways, each with better coverage in simulation:
 
-- **by source**: var and cov are computed from sums by source, var f over all judged items. If a source has labelled and
-  unlabelled items, or items of several systems, their covariance counts. Quantiles are Student's. Their degrees of
-  freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2 (1 of them for λ).
+- **by source**: var and cov are computed from sums by source. var f is over all judged items. If a source has labelled
+  and unlabelled items, or items of several systems, their covariance counts. Quantiles are those of t. The degrees of
+  freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2; one of the two is lost because λ
+  is estimated.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
 - **another scale**: verdicts on another scale are mapped to the human scale by increasing maps. Each map is fitted on
@@ -251,10 +252,11 @@ class SourceMean:
         return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
 
     def widened(self, like: SourceMean, scale: Scale) -> SourceMean:
-        """Widen the interval, as if a fraction `FAR_LABEL` of another source lay at the far end of the scale.
+        """Return the mean with a wider interval, which allows for unseen labels at the far end of the scale.
 
         The additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance from the mean to the far end. The
-        mean and n, its number of sources, are those of `like`.
+        mean and n, its number of sources, are those of `like`. The error is as if a fraction `FAR_LABEL` of another
+        source lay at the far end.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self

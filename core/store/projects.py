@@ -317,7 +317,7 @@ class KeptCriteria(StorePart):
         """Store `edit` as the newest edit of the criteria `parent_id`, and return its id.
 
         An edit that is already stored becomes the newest again. `expected_head` is the id of the newest edit that the
-        author saw, or `parent_id` if there was none. None saves without a check for other authors.
+        author saw, or `parent_id` if there was none. With None, edits of other authors are not checked.
 
         Raises:
             ConflictError: Somebody else has saved an edit since. Nothing is stored.

@@ -9,7 +9,7 @@
 - *Fitting* is a ridge regression of all calibration labels on single features. Labels are ranked, within their source
   if sources have several texts. The penalty is chosen by cross-validation over sources. At most `MOST_CLAUSES` features
   are used, to keep criteria readable. The result is averaged with the baseline (no criteria), whose share is
-  `PRIOR_LABELS` / (`PRIOR_LABELS` + n), within limits.
+  `PRIOR_LABELS` / (`PRIOR_LABELS` + n) for n labels, within limits.
 
 `PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one public set at a time
 (`tests/bench/bench_offline.py`).
@@ -186,7 +186,7 @@ _AIMLESS = "the examples don't show what raters prefer"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Map raw sums r to scores strictly between the ends of the scale: middle + half its width · r / √(4 + r²).
+    """Map raw sums r to scores strictly between the ends of the scale: middle + half the width · r / √(4 + r²).
 
     Different sums up to |r| of about 1e7 get different scores in float64; the logistic function would give ties.
     """
