@@ -79,7 +79,7 @@ class Part:
     Attributes:
         division: What the items are divided by: the judge's score, system or length.
         alignment: The judge's alignment on the group.
-        error: Mean |label − expected label|, in points of the scale.
+        error: Mean |label − label expected from the judge's score|, in points of the scale.
         expected: The `error` of an equally good judge. The excess error is `error` minus `expected`.
         difference: Excess error of the group minus that of the rest of the division; None if not tested.
         interval: Interval of `difference`, corrected for all tests of the examination.

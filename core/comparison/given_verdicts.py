@@ -33,7 +33,7 @@ class LabelledVerdicts:
     """Verdicts with their labelled items.
 
     Attributes:
-        item_ids: Ids of the items, in the same order.
+        item_ids: Ids of `items`, in the same order.
         seen: Positions of all items left out because the judge has seen them, labelled or not.
         n_calibration: Number of labelled items with a verdict that the judge was calibrated on.
         kept: Whether `items` includes the judge's calibration items.

@@ -235,7 +235,7 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 
 
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
-    """Estimate how much `gain`, the difference of two judges' alignments, would vary if both scored again.
+    """Estimate how much `gain`, the difference of two judges' alignments, would vary if both judges scored again.
 
     Returns 1.96 standard deviations of the difference; None if unknown. To first order, the alignment r of a judge on n
     items has the standard deviation sqrt((1 − reliability)·(1 − r²)/n). Errors are assumed to be independent, and both

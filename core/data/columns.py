@@ -125,11 +125,11 @@ class Values:
     """Meanings of values as the user defined them; None or empty if not defined.
 
     Attributes:
-        missing: (aspect, number that is not a label); "" means all aspects. The number None means that all other
+        missing: Pairs (aspect, number that is not a label); "" means all aspects. The number None means that all other
             numbers are labels.
-        best: (aspect, best end of its scale: "low" or "high"); "" means all aspects.
+        best: Pairs (aspect, best end of its scale: "low" or "high"); "" means all aspects.
         ids: How to treat rows that repeat an id: "number" keeps them as separate items, "first" leaves them out.
-        names: (name of an aspect in a long file, its new name in Concord).
+        names: Pairs (name of an aspect in a long file, its new name in Concord).
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -607,10 +607,10 @@ def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
     1. ``pair``: there are columns for text A and text B.
     2. ``source_context_target``: there is a context, such as a dialogue with a fact.
     3. ``conversation``: the source (or else the target) has messages or turns, or its column is called dialogue,
-      messages, ….
+       messages, ….
     4. ``single``: there is no source.
     5. ``data_text``: the source is structured (objects, ``act(slot=value)``, ``a | b | c`` triples), or its column is
-      called mr, data, ….
+       called mr, data, ….
     6. ``source_target``: anything else.
     """
     texts = roles.get("target", ""), roles.get("context", "")

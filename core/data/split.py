@@ -3,10 +3,11 @@
 The two sets never share a source, and with "sources+systems" no system either. Split before drafting criteria, because
 results on the items used for choosing are optimistic.
 
-A judge file identifies the texts it was calibrated on by digests of target, source and context. Ids, labels and ratings
-have no influence. Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first. A digest is 12 hex digits
-(48 bits) of a SHA-256. With 1,600 known texts and 100,000 others, a false match occurs in 1 of 1.8 million files. A
-digest does not reveal its text, but anyone who has a text can check whether its digest is in the file.
+A judge file stores digests of the texts that the judge was calibrated or evaluated on. A digest depends on target,
+source and context, not on ids, labels or ratings. Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised
+first. A digest is 12 hex digits (48 bits) of a SHA-256. With 1,600 known texts and 100,000 others, a false match occurs
+in 1 of 1.8 million files. A digest does not reveal its text, but anyone who has a text can check whether its digest is
+in the file.
 
 Recommended numbers of labels count calibration labels only. With half of the sources held out, about twice as many
 labels are needed. The recommendations come from 34 runs of the offline judge on public sets, with drafts and

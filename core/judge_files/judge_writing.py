@@ -51,8 +51,8 @@ NUMBERS = ("direction", "support")
 def card_arguments(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
     """Return the arguments of `judge_card` that depend on the golden set: ``ceiling``, ``needs`` and ``warnings``.
 
-    ``ceiling`` is the alignment of a rater with the other raters, with the statistic and level of the held-out
-    alignment. Without individual ratings there is no ``ceiling``.
+    ``ceiling`` is the average alignment of a rater with the mean of the other raters, with the statistic and level of
+    the held-out alignment. Without individual ratings there is no ``ceiling``.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -79,7 +79,7 @@ def judge_card(
 
     Args:
         version: The project's version of this judge, with approvals; None means that nobody approved the judge.
-        ceiling: Alignment of each rater with the mean of the other raters.
+        ceiling: Average alignment of a rater with the mean of the other raters.
         held_out_opened: How many times users viewed held-out results.
         needs: Parts that every item had, such as "source".
         people: Counts of raters, edits, decisions and so on: name → count.

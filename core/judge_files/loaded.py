@@ -151,7 +151,8 @@ class LoadedJudge(ABC):
     def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
         """Return a copy of `frame` with the columns `ADDED` appended; rows keep their order and index.
 
-        - ``score``, ``calibrated``: float64, NaN if missing.
+        - ``score``: the judge's own score, NaN if missing.
+        - ``calibrated``: the score mapped to the human scale, NaN if missing.
         - ``unscored``: why there is no score; missing if there is a score.
         - ``mark``: sentences that apply to all scores of the judge.
         - ``calibration_item``: true if the label of the text was used to choose or fit the judge.
@@ -251,7 +252,7 @@ class RowJudge(LoadedJudge):
 
         Args:
             explain: Add the reasons that the judge gives.
-            of_more: `items` are one of several batches, so a part that no item has is no error.
+            of_more: `items` are one of several batches, so no error is raised if all of them lack a required part.
             metrics: Ignored; only fused judges use it.
             intervals: Add intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
@@ -459,8 +460,8 @@ def joined_verdicts(
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
     """Copy the reasons and replies of `explained` into `verdicts`.
 
-    `members` are the scores (n_criteria, n_items), best criteria first. An item's reason comes from its first criteria
-    with a score. If several criteria are averaged, the reason says which criteria it comes from.
+    `members` are the scores (n_criteria, n_items), best criteria first. An item's reason comes from the first criteria
+    that gave it a score. If several criteria are averaged, the reason says which criteria it comes from.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()

@@ -3,14 +3,14 @@
 The first rule that finds a rating decides:
 
 1. *JSON*: the value of the requested field ("score", "rating", or the aspect's name), at the top level or else nested.
-  All other fields are ignored.
+   All other fields are ignored.
 2. *A labelled rating*: "Score: 4", "Final rating - **3/5**", "[[7]]", "[RESULT] 2", "<score>4</score>", a table row. If
-  there are several, the last one counts.
+   there are several, the last one counts.
 3. *Plain text*: the reply is a rating, begins or ends with one, or says "I would rate it 4".
 
-No rating is better than a wrong one. If the last rating is ambiguous ("4-5", "I cannot decide", a wrong sum, another
-scale), the reply has no rating, even if earlier numbers are clear. Quoted text never counts: in quotation marks, in a
-code fence, after ">", or in tags such as <item>.
+An ambiguous reply has no rating, because a wrong rating does more harm. If the reply ends with "4-5", "I cannot
+decide", a wrong sum or another scale, clear numbers before do not count. Quoted text never counts: in quotation marks,
+in a code fence, after ">", or in tags such as <item>.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def next_tokens(
 
 
 def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
-    """Group adjacent prompts that share at least half of their tokens from the start.
+    """Group adjacent prompts that start with the same tokens, for about half of their length or more.
 
     Returns (positions, number of shared tokens) for each group. At least one token of each prompt is not shared. A
     group of one prompt shares 0 tokens.

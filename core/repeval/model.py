@@ -387,9 +387,9 @@ def called(config: Any) -> str:
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Return whether the model was trained to classify text, although its caller wants another kind of model.
+    """Return whether the model is a text classifier, whose output would be nonsense if loaded as another kind of model.
 
-    `head` is the wanted head. If the name of one of the model's architectures ends in `head`, the result is False.
+    If the name of one of the model's architectures ends in `head` (the wanted kind), the result is False.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]

@@ -67,8 +67,8 @@ class RepEvalSettings:
         n_pairs: Number of training pairs of the paper's methods; None means 20, or 100 for paper-svm, whose pairs may
             share texts.
         level: None means the default level of the aspect.
-        test_share: Share of the sources whose items are test items. The paper's methods choose their cell on another 20
-            % of the sources, and train on the rest.
+        test_share: Share of the sources whose items are test items. The paper's methods choose their cell on 20 % of
+            all sources, and train on the rest.
         random_vectors: Number of random directions to compare with; 0 means none.
     """
 

@@ -1,9 +1,10 @@
 """Measure how well judges agree with raters, and test whether two judges agree equally well.
 
-`alignment` means agreement with the raters' labels. Every test compares alignments, not scores, on the items that all
-compared judges scored. There are two tests:
+*Alignment* is agreement with the raters' labels, for example a correlation. Every test compares alignments, not scores,
+on the items that all compared judges scored. There are two tests:
 
-- The paired test over sources applies to every statistic and level. It gives no p with fewer than 8 sources.
+- The paired test over sources applies to every statistic and level. A source is the text that several items are about.
+  With fewer than 8 sources, there is no p.
 - Williams' test assumes independent items, and applies only to Pearson at dataset level. With several items per source,
   it finds false differences in 8 to 17 % of draws at a nominal 5 %.
 
@@ -52,7 +53,7 @@ class MeasureSettings:
     """Settings for measuring agreement with raters.
 
     Attributes:
-        level: None means the sample level if the sources allow it, otherwise the dataset level.
+        level: None means "sample" (within each source) if the sources allow it, otherwise "dataset" (over all items).
         seed: Seed for intervals that draw sources at random.
     """
 
@@ -89,10 +90,10 @@ class Difference:
 
     Attributes:
         value: The difference; None if undefined.
-        p: Two-sided p; None with fewer than 8 sources, for example.
+        p: Two-sided p; None if the difference could not be tested, for example with fewer than 8 sources.
         n: Number of labelled items that both judges scored.
         reason: Why `value` is None.
-        p_reason: Why `p` is None although `value` is defined.
+        p_reason: Why `p` is None, if `value` is defined.
     """
 
     value: float | None
@@ -137,7 +138,7 @@ def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, see
     400 sources.
 
     Raises:
-        ValueError: The lengths differ.
+        ValueError: `scores` and `items` have different lengths.
         UsageError: A score is ±inf, or the level or statistic is unknown.
     """
     return measured(paired(scores, items), measure, seed)[0]
@@ -239,7 +240,7 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     - The scores of one judge are a linear function of the other judge's scores.
 
     Raises:
-        ValueError: The lengths differ.
+        ValueError: `a`, `b` and `items` have different lengths.
         UsageError: A score is ±inf.
     """
     data = _on_common_items([a, b], items)
@@ -263,8 +264,8 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
     """Compute Williams' t for n > 3 items; NaN if the denominator is 0 or |r_ab| is 1.
 
-    `r_a` and `r_b` are the judges' correlations with the labels. `r_ab` is the correlation between the judges. With df
-    = n − 3:
+    `r_a` and `r_b` are the judges' correlations with the labels. `r_ab` is the correlation between the judges. There
+    are n − 3 degrees of freedom.
 
     t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³)
 
@@ -285,8 +286,8 @@ def holm(p: ArrayLike) -> FloatArray:
     The smallest of m p values is multiplied by m, the next by m − 1, and so on. A corrected p is at most 1, and at
     least the corrected p of any smaller p value. NaN stays NaN and does not count towards m.
 
-    If every corrected p up to α is rejected, the chance of any false rejection is at most α, even if the tests depend
-    on each other.
+    If you reject all hypotheses with a corrected p of at most α, the chance of any false rejection is at most α, even
+    if the tests depend on each other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)
@@ -354,7 +355,8 @@ class Comparison:
     """Comparison of two judges on their common items.
 
     Attributes:
-        bar: Comparison of both judges with a plain regression on the labels; None if no regression could be fitted.
+        bar: Comparison of both judges with a plain regression fitted to the labels; None if no regression could be
+            fitted.
     """
 
     difference: Difference
@@ -385,9 +387,9 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """Comparison of judges with a plain regression on the labels, which good judges should outperform.
+    """Comparison of judges with a plain regression fitted to the raters' labels, which good judges should outperform.
 
-    The regression predicts each item from the labels of other sources.
+    The regression predicts the label of each item after being fitted to the labels of other sources.
 
     Attributes:
         alignment: Alignment of the regression's predictions.
