@@ -1,7 +1,8 @@
 """A judge's scores, and the reasons for missing scores.
 
-A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into a `Scored` or an
-`Unscored`. `Verdicts` are a judge's results with one criteria text, and `Scores` its results with several.
+A `Reading` is the rating in one reply. `mean_verdict` combines all readings of an item into a `Scored`, or into an
+`Unscored` if no reading has a rating. `Verdicts` are a judge's results with one criteria text, and `Scores` its results
+with several criteria texts.
 """
 
 from __future__ import annotations

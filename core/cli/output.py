@@ -124,9 +124,9 @@ def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[s
 
 
 def seen_words(*results: Any) -> list[str]:
-    """Return a line with the number of calibration items that were left out or kept; empty if there are none.
+    """Return a line about the calibration items that were left out or kept, as a list; [] if there are none.
 
-    Calibration items are those whose labels were used to choose or fit the judge.
+    Calibration items are items whose labels were used to choose or fit the judge.
     """
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:

@@ -178,7 +178,7 @@ NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 
 @dataclass(frozen=True)
 class Preferences(JsonRecord):
-    """How often raters and a judge prefer each system, and how often the judge agrees with the raters.
+    """Strengths of systems by the preferences of raters and of a judge, and how often the judge agrees with the raters.
 
     Attributes:
         by_people: Strengths of the systems according to the raters.
@@ -291,8 +291,8 @@ def preferences(
 ) -> Preferences:
     """Rank the systems of the pairs in `golden` by raters and, if there are `verdicts`, by a judge.
 
-    The judge's ranking uses all pairs that it scored, labelled or not. Its agreement with the raters leaves out pairs
-    whose labels were used to choose or fit the judge (as in `align`), unless `all_items`.
+    The judge's ranking uses all pairs that it scored, labelled or not. The agreement of judge and raters leaves out
+    pairs whose labels were used to choose or fit the judge, unless `all_items`.
 
     Raises:
         UsageError: The golden set has no pairs.

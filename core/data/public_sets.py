@@ -226,9 +226,10 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
-    """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one per row).
+    """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one rating per
+    row).
 
-    The texts of team ``webnlg`` are gold texts; they become the references of the other teams.  NA is a missing value.
+    The texts of team ``webnlg`` are gold texts, and become the references of the other teams. NA means a missing value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}

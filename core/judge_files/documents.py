@@ -163,9 +163,9 @@ class FileDocument(FilePart):
             equal numbers (1.0 as 1).
         created: Time in ISO 8601 and UTC.
         warnings: Sentences for users of the judge.
-        texts: Digests of the items' texts in three lists: `calibration`, `held_out` and `only_mapped`. A recheck uses
-            them to find newer labels. A digest is the first 12 hex digits of the SHA-256 of source, context and target.
-            Texts in `only_mapped` were labelled after the criteria were chosen, and were used only to fit the map to
+        texts: Digests that identify the items of the calibration in other files, in the lists `calibration`, `held_out`
+            and `only_mapped`. A digest is the first 12 hex digits of the SHA-256 of source, context and target. Texts
+            in `only_mapped` were labelled after the criteria were chosen. Their labels were used only to fit the map to
             the human scale.
     """
 

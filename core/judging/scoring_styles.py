@@ -169,8 +169,7 @@ def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0)
     Examples from the item's own source are never shown. Each of them is replaced by the spare example with the closest
     label, or omitted if no spare example remains.
 
-    If `nearest` is not 0, the result is the `nearest` examples whose texts are the most similar to the item, most
-    similar last.
+    If `nearest` is not 0, the result is that number of examples with the most similar texts, the most similar last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # if all items have the same source text, it does not identify a source

@@ -84,8 +84,10 @@ def part_alignments(
 def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
     """Compute the absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
-    The error of an item is the distance of its label from the label expected at its score, in points of the labels'
-    scale. The expected label comes from a Gaussian copula fitted to `scores` and `labels` (n,). NaN is not allowed.
+    The error of an item is the distance of its label from the label expected at its score. Errors are in points of the
+    labels' scale. The expected label comes from a Gaussian copula fitted to `scores` and `labels` (n,), which must not
+    contain NaN.
+
     Returns an array (2, n): errors, then expected errors. Returns None if `scores` or `labels` are constant.
     """
     from scipy.optimize import minimize_scalar
@@ -139,13 +141,15 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
     groups.
 
     Args:
-        errors: Errors and expected errors (2, n) from `errors_and_expected`. The excess is their difference.
+        errors: Errors and expected errors (2, n) from `errors_and_expected`. The excess error is the first minus the
+            second.
         sources: Source code (n,) of each item.
         codes: Group number (n,) of each item, −1 for items in no group.
 
     Returns:
-        An array (n_groups, 4) with the columns difference of the means (in points of the scale), its standard error,
-        degrees of freedom, and two-sided p. Rows without a test are NaN.
+        An array (n_groups, 4) with one row per group. The first column is the mean excess error in the group minus that
+        in the other groups, in points of the scale. The next columns are its standard error, degrees of freedom and
+        two-sided p. Rows without a test are NaN.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
     if not kept.any():

@@ -2,7 +2,7 @@
 
 Each start or resumption of a run by a worker is an *attempt*. A worker can write only while its attempt is running; a
 worker that lost its run gets `False`. Workers send heartbeats, timed by the clock of the database. Every change of a
-run increases `version`, so that a screen needs to poll only one number.
+run increases its number `version`, so a screen polls only this number.
 
 Scores are stored per run and criteria, as one float64 BLOB over all items of the golden set (NaN = unscored).
 """
