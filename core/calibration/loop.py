@@ -1,4 +1,4 @@
-"""AutoCalibrate (Algorithm 1 of the paper): draft criteria, keep the best, refine them, and report.
+"""AutoCalibrate (Liu et al. 2023, Algorithm 1): draft criteria, keep the best, refine them, and report.
 
 Drafts, rankings and refinements use calibration items. The chosen judge, its best single criteria and the baseline are
 scored once on the held-out items, at the end. Part of a budget is reserved for the held-out items. When the rest is

@@ -376,8 +376,8 @@ def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end
     Args:
         items: The items, with labels.
         settings: Level and kind of the race.
-        may_end_early: Whether a budget may end the race, so that the report uses only its first items. Whole sources
-            then keep the report from being optimistic.
+        may_end_early: Whether a budget may end the race, so that the report uses only the first items of the race.
+            Whole sources then keep the report from being optimistic.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -396,7 +396,7 @@ Rung = tuple[int, int]
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[Rung, ...]:
-    """Return the rungs of a race, as pairs of the number of candidates and the number of items that they are scored on.
+    """Return the rungs (rounds) of a race, as pairs: number of candidates, and number of items to score them on.
 
     Each rung has fewer candidates and more items than the rung before. The last rung has the finalists and all items.
     There is only one rung if `settings.revisit` is "full", or if all candidates are finalists.
@@ -426,8 +426,8 @@ def revisit(
 ) -> tuple[tuple[str, ...], int, bool]:
     """Run a race between the candidates `arms`. Candidates that drop out get the status "stopped".
 
-    If the budget doesn't cover the first rung, all candidates are scored on fewer items. If the budget doesn't cover a
-    later rung, fewer candidates remain.
+    If the budget doesn't cover the first rung (round) of the race, all candidates are scored on fewer items. If the
+    budget doesn't cover a later rung, fewer candidates remain.
 
     Returns:
         The ids of the remaining candidates, best first.

@@ -1,7 +1,8 @@
 """Monitor a system in production: score newer texts, and test whether the texts or the judge have changed.
 
-However often you check, the chance of any false alarm is at most `ALPHA`. The first periods are the baseline, and each
-later period is compared with the baseline. Intervals are described in `core.stats.stream_means`.
+However often you check, the chance of any false alarm is at most `ALPHA`. Texts are grouped into periods (days, weeks
+or versions). The first periods are the baseline, and each later period is compared with the baseline. Intervals are
+described in `core.stats.stream_means`.
 
 Anchors are fixed texts that are scored again at every evaluation. If their scores change, the judge has changed, for
 example because the endpoint serves another model.
@@ -143,7 +144,7 @@ def watch(
         times: Times in UTC at which the texts were written (n,); None if unknown.
         scores: Scores (n,) on the human `scale`; NaN for a text without a verdict.
         labels: Labels (n,) on the human `scale`; NaN for a text without a label.
-        by: The length of a period.
+        by: What a period is: "day", "week" or "version".
         alpha: The chance of any false alarm, however often you check.
 
     Raises:
@@ -284,7 +285,7 @@ class MonitorSettings:
     """Settings of `monitor`.
 
     Attributes:
-        by: The length of a period.
+        by: What a period is: "day", "week" or "version".
         anchors: Golden set whose items are scored again at every evaluation.
         mapping: Role → column of the texts. The role "time" is the time at which a text was written.
         judge: SPEC of a model to use instead of the model in the judge file; "" for no replacement.
@@ -450,7 +451,7 @@ def read_traffic(
     """Read all texts in order, with their times and labels.
 
     Args:
-        paths: Tables with texts.
+        paths: Paths of tables with texts.
         aspect: The aspect of the labels.
         given: Role → column, for columns that the user has named. A file can lack some of these columns.
         kept: Role → column, for columns to use if a file has them (see `load_golden`).

@@ -33,7 +33,8 @@ class TriedModel:
         difference: Held-out alignment of the model minus held-out alignment of the judge's own model, on items scored
             by both. None for the judge's own model.
         p_holm: P-value of `difference`, corrected for the number of models. None if undefined.
-        unread_share: Share of items without a score, from 0 to 1. 1 if the first replies could not be read.
+        unread_share: Share of items without a score, from 0 to 1. It is 1 if scoring stopped because the first replies
+            could not be read.
         cost: Dollars per 1,000 items, measured or estimated. None if a price is unknown.
     """
 

@@ -2,7 +2,8 @@
 
 The judge sends one request per reply. A probability-weighted score (G-Eval, section 2) is the expected rating: the sum
 of p(s) · s over the ratings s of the scale. p(s) is the renormalised probability of the token s at the position of the
-rating. Ratings must be whole numbers from 0 to 9, because only a single digit is one token with every tokenizer.
+rating. Such a score requires ratings that are whole numbers from 0 to 9, because only a single digit is one token with
+every tokenizer.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class CalibrationRequest:
         judge_spec: SPEC of the judge.
         definition: Definition of the aspect.
         scale: None for the scale of the aspect.
-        split_from: Id of a judge run on an earlier golden set. The sources of that run keep their part of the split.
+        split_from: Id of a judge run on an earlier golden set. The sources of that run keep their part of the split
+            (calibration or held-out).
         levels: Level descriptions at the start of the run.
     """
 

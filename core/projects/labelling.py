@@ -1,7 +1,7 @@
 """Labelling passes, in which raters label the items of a golden set.
 
-All raters get the first `shared` items, so that their agreement can be measured early. Each further item goes to
-`overlap` raters. The assignment is fixed when the pass starts.
+All raters get the same first items, so that their agreement can be measured early. The further items are divided among
+the raters (`LabelPlan`). The assignment is fixed when the pass starts.
 """
 
 from __future__ import annotations
@@ -577,7 +577,7 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 def with_reasons(
     store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
 ) -> GoldenSet:
-    """Return a golden set with more reasons for its labels: triage notes, and highlights from its labelling passes.
+    """Return a golden set with more reasons for its labels: notes on misaligned items, and raters' highlights.
 
     The result has another digest if reasons were added. Reasons later than `before` are left out (None: no limit), so
     that a resumed run gets the same reasons.

@@ -10,9 +10,9 @@ equation 15)::
 All intervals are over sources. For other confidence levels than 95 %, intervals are rescaled on Fisher's scale z =
 atanh(r). The alignment has fallen, by a one-sided test at α, if the (1 − 2α) interval lies below 0.
 
-With probability `POWER`, the test detects a fall of at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). Here s_now and
-s_then are the standard errors on Fisher's scale. Only s_now² shrinks with more new items, as 1/n. So if s_then is too
-large, no number of new items suffices.
+With probability `POWER`, the test detects a fall of at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). Here q is the
+normal quantile, and s_now and s_then are the standard errors on Fisher's scale. Only s_now² shrinks with more new
+items, as 1/n. So if s_then is too large, no number of new items suffices.
 """
 
 from __future__ import annotations

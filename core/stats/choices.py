@@ -51,7 +51,9 @@ class Rate(JsonRecord):
 
 @dataclass(frozen=True)
 class YesNo(JsonRecord):
-    """Agreement of scores with yes-or-no labels. `precision`, `recall` and `cost` are cross-fitted (see the module).
+    """Agreement of scores with yes-or-no labels.
+
+    `precision`, `recall` and `cost` are cross-fitted: each label is predicted with a threshold chosen on other sources.
 
     Attributes:
         threshold: Scores of at least this value count as yes. None if answering no to every item costs least.
@@ -187,7 +189,8 @@ class PreferenceAgreement(JsonRecord):
 
     Attributes:
         n_ties: Number of pairs that raters call a tie.
-        accuracy: Share of all pairs with the same answer (first, second or tie) from judge and raters; cross-fitted.
+        accuracy: Share of all pairs with the same answer (first, second or tie) from judge and raters. Which scores
+            count as ties is chosen on other sources (cross-fitting).
         without_ties: The same share among pairs on which raters have a preference. Only a score in the exact middle
             counts as a tie of the judge.
         always_one: Accuracy of always giving the most common answer.

@@ -362,8 +362,8 @@ def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray
     """Return the alignments of all candidates at the level of `measure`; NaN for an undefined alignment.
 
     Returns:
-        Alignments (n_candidates,). At sample level also the coefficients (n_candidates, n_sources) that they are the
-            means of; otherwise None.
+        Alignments (n_candidates,), and coefficients by source (n_candidates, n_sources). At sample level, an alignment
+            is the mean of its coefficients; at other levels, the second value is None.
     """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)

@@ -12,12 +12,13 @@ paper's map is flat there.
 # Intervals around verdicts
 
 Intervals come from split conformal prediction (Vovk, Gammerman and Shafer 2005; Lei et al. 2018) with cross-fitted
-errors. Every source has the same weight. The new verdict has the mass 1 / (n + 1). Here n = n_items / (1 + (m − 1)·ICC)
+errors. Half the width is a quantile of the errors and of one infinite error, for the new verdict. Every source has the
+same weight, and the infinite error has the share 1 / (n + 1) of the total weight. Here n = n_items / (1 + (m − 1)·ICC)
 is the effective number of independent errors (Kish 1965), for m items per source. Quantiles are interpolated (Beran and
 Hall 1993).
 
 A nominal 90 % interval covers 91 to 92 % in simulations with 9 sources of 6 items. With the number of sources as n
-(Dunn, Wasserman and Ramdas 2023), it would cover 96 to 99 %.
+(Dunn, Wasserman and Ramdas 2023), coverage would be 96 to 99 %.
 
 If all calibration labels are steps of the scale, the ends of intervals are steps too (Sheng et al. 2025). Coverage
 holds on average over items like those of the calibration, not for each score or system.
@@ -461,7 +462,7 @@ class VerdictIntervals(JsonRecord):
         on_points: Whether all raters' labels lie on steps of the scale. Interval ends then lie on steps too.
         expected_error: Pairs of a calibrated score and the expected error at that score.
         quantiles: Pairs of a coverage and half the interval width. The width is None with too few sources.
-        kept: Mean error for each share of verdicts that are kept.
+        kept: Mean error of the verdicts that remain if the least certain are left out, for several shares.
 
     Raises:
         JudgeError: An error is negative.
@@ -558,8 +559,8 @@ def cross_mapped(
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
     """Fit intervals around verdicts to the items that have both a score and a label.
 
-    All arrays are (n,); NaN is a missing value. The items must resemble those of later verdicts. If no intervals are
-    possible, the `reason` of the result says why.
+    All arrays are (n,); NaN is a missing value. The items must resemble the items of later verdicts. If no intervals
+    are possible, the `reason` of the result says why.
 
     Args:
         sources: Integer codes; items with the same code share a source.
