@@ -2,7 +2,7 @@
 
 *Weak spots.* Items are divided into groups by the judge's score, by system, and by length. The excess error of a group
 is its error minus the error of an equally good judge. A group is a weak spot if its excess error exceeds that of the
-rest of the division. Alignment is not tested, because a narrower range of labels lowers it in any group.
+other groups of the same division. Alignment is not tested, because a narrower range of labels lowers it in any group.
 
 *Biases.* A judge's preference for longer texts is a bias only if the labels don't explain the preference, since raters
 may share it. `core.stats.judge_flaws` takes noise in scores and labels into account.
@@ -81,7 +81,7 @@ class Part:
         alignment: The judge's alignment on the group.
         error: Mean |label − label expected from the judge's score|, in points of the scale.
         expected: The `error` of an equally good judge. The excess error is `error` minus `expected`.
-        difference: Excess error of the group minus that of the rest of the division; None if not tested.
+        difference: Excess error of the group minus that of the other groups of its division; None if not tested.
         interval: Interval of `difference`, corrected for all tests of the examination.
         p: The p of `difference`, corrected for all tests of the examination.
     """

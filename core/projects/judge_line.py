@@ -96,7 +96,7 @@ class VersionMeasured(VersionEntry):
         gain: Alignment of `version` minus that of `beside`, on the same calibration items.
         held_out_gain: The same difference on held-out items. Only the first comparison on these items has a p value,
             because later choices may depend on it.
-        looks: How many times held-out results had been viewed; 0 if the held-out items were not scored.
+        looks: How many times held-out results were used so far; 0 if this measurement did not score held-out items.
     """
 
     kind = "judge version measured"
