@@ -117,7 +117,7 @@ def import_project(
     }
     lines = [f"{imported.project.name}: {imported.file.words}."]
     if imported.file.holds["runs"]:
-        lines.append("Imported runs are read-only. To run something, start a calibration with a judge of your choice.")
+        lines.append("Imported runs are read-only. To start a run of your own, choose a judge and calibrate it.")
     tell(body, lines)
 
 

@@ -252,7 +252,7 @@ def threshold(
     ] = 1.0,
     seen: SeenOptions,
 ) -> None:
-    """Find the lowest score that should count as yes, and measure how often the answers are right."""
+    """Find the lowest score that should count as yes, and measure how often the resulting yes or no is right."""
     from core.comparison.measures import choose_threshold
     from core.findings.agreement import yes_no_finding
 

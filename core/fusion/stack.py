@@ -426,7 +426,7 @@ def _choose_parts(
             left_out[name] = f"it doesn't agree with raters beyond chance {where}"
     if (n_usable := len(names) - len(left_out)) < 2:
         why = [f"{name}: {reason}." for name, reason in left_out.items()]
-        raise UsageError(" ".join([f"A fusion needs at least two usable parts, but it has only {n_usable}.", *why]))
+        raise UsageError(" ".join([f"A fusion needs at least two usable parts. This one has only {n_usable}.", *why]))
     return on_fit, left_out
 
 

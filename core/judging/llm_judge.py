@@ -68,7 +68,7 @@ LOGPROBS = 20
 NO_REFERENCES = "The item has no reference, but this judge needs one."
 
 _NOT_TAKEN = {
-    "temperature": "refuses the temperature {0.temperature:g} and uses its own, so scoring again may give other scores",
+    "temperature": "uses its own temperature instead of {0.temperature:g}, so scores may differ when repeated",
     "top_p": "refuses top_p {0.top_p:g}, so the model samples from all tokens",
     "reasoning_effort": "doesn't accept the setting reasoning_effort, so the model decides how long it reasons",
     "logprobs": "doesn't return token probabilities, so the stated ratings are used instead",

@@ -205,8 +205,7 @@ def require_made_here(store: Store, run_id: str) -> None:
     """Raise JobError for an imported run, whose endpoints, files and models must never be used."""
     if is_imported(store, run_id):
         raise JobError(
-            f"Run {run_id} was imported and is read-only. To run something in this project, start a calibration with "
-            "a judge of your choice."
+            f"Run {run_id} was imported and is read-only. To start a run of your own, choose a judge and calibrate it."
         )
 
 

@@ -36,8 +36,8 @@ from core.stats import LabelledItems, fit_isotonic
 from core.verdicts import CALIBRATION_ITEM, Verdicts
 
 NOTE = (
-    "A judge that predicts text quality from a model's hidden states (RepEval), fitted with Concord. Its directions "
-    "suit the data they were fitted on. On other data, measure the agreement again before you trust the scores."
+    "A judge that predicts text quality from a model's hidden states (RepEval), fitted with Concord. It was "
+    "fitted on one set of data. On other data, measure the agreement again before you trust the scores."
 )
 
 

@@ -442,8 +442,8 @@ class Database:
                 transaction.execute(sa.insert(_SCHEMA_VERSION), {"version_num": HEAD})
             elif version != HEAD:
                 raise StoreError(
-                    f"The database has version {version!r}, but Concord needs {HEAD!r}. Install a newer version of "
-                    "Concord, or use another CONCORD_HOME."
+                    f"The database is at version {version!r}, but this version of Concord needs {HEAD!r}. Install a "
+                    "newer version of Concord, or use another CONCORD_HOME."
                 )
 
 
