@@ -201,8 +201,8 @@ def duration(seconds: float | None) -> str:
 
 
 def times(n: int) -> str:
-    """Format a number of times: ``"once"``, ``"twice"``, ``"4 times"``."""
-    return {1: "once", 2: "twice"}.get(n, f"{n:,} times")
+    """Format a number of times: ``"once"``, ``"4 times"``."""
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def capital(text: str) -> str:

@@ -52,7 +52,7 @@ def show(page: Opened) -> None:
     with left:
         if report is not None:
             overview_view.draw_agreement(now, report)
-            overview_view.draw_systems(page, report)
+            overview_view.draw_systems(now, report)
         else:
             overview_view.draw_to_do(page, now, version)
     with right:

@@ -59,7 +59,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
         said = f"No, {first} is worse than {second} in {aspect}."
     n_pairs = len(means.differences)
     over = f", corrected for {n_pairs:,} pairs (Holm)" if n_pairs > 1 else ""
-    return Finding(said, f"{pair.a} minus {pair.b}: {figures}{over}.")
+    return Finding(said, f"{pair.a} minus {pair.b}, in points ({means.scale}): {figures}{over}.")
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:

@@ -64,8 +64,7 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
             "added": [tables.when(entry.created_at) for entry in judges],
         }
     )
-    narrow = {"judge": Column(width=190), "kind": Column(width=190), "description": Column(width=250)}
-    grid.draw(frame, narrow, alt="Judges for this golden set and aspect")
+    grid.draw(frame, {"description": Column(width=200)}, alt="Judges for this golden set and aspect")
     with st.popover("Remove", icon=":material/delete:", key=state.closing("compare_changes")):
         _draw_changes(page, names)
 

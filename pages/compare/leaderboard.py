@@ -165,9 +165,7 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     rows = []
     for i, j in combinations(range(len(board.rows)), 2):
         pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-        verdict = "not tested" if np.isnan(p) else "no"
-        if p <= ALPHA:
-            verdict = "better" if (pair.value or 0.0) > 0 else "worse"
+        verdict = CLAIMS.get(claim(pair.value, pair.interval, p), "no")
         rows.append(
             {
                 "judge": board.rows[i].name,
@@ -175,10 +173,10 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
                 "difference": pair.reason
                 if pair.value is None
                 else change_figures(pair.value, consistent_interval(pair.interval, p)),
-                "significant": verdict,
+                "significant": "not tested" if np.isnan(p) else verdict,
                 "p": p_figure(p, tables.DASH),
                 "n": pair.n,
             }
         )
-    rows.sort(key=lambda row: str(row["significant"]) not in ("better", "worse"))
+    rows.sort(key=lambda row: row["significant"] in ("no", "not tested"))
     grid.draw(pd.DataFrame(rows), alt="All judges compared with each other", rows=MOST_ROWS)

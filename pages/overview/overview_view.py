@@ -82,8 +82,8 @@ def draw_agreement(now: Overview, report: Report) -> None:
     judge.metric("Agreement with raters", number(held.value))
     others.metric("Agreement between raters", number(raters.value))
     # the reason is too long for a row, so it is drawn below
-    rows = {"raters": replace(raters, reason=""), report.judge_name: held}
-    rows["baseline"] = report.calibration.no_criteria.held_out
+    baseline = report.calibration.no_criteria.held_out
+    rows = {"raters": replace(raters, reason=""), report.judge_name: held, "baseline": baseline}
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
     charts.place(drawn, key="standing", alt="Agreement of the judge, compared with the raters and the baseline")
     st.caption(plain(f"Held-out: {basis_words(held)}, 95 % intervals. {steady(report)}"))
@@ -92,7 +92,7 @@ def draw_agreement(now: Overview, report: Report) -> None:
     link_to("compare", "Try another model", icon=":material/swap_horiz:", section="errors", what="probes", **_at(now))
 
 
-def draw_systems(page: Opened, report: Report) -> None:
+def draw_systems(now: Overview, report: Report) -> None:
     """Draw two boxes to choose systems, and whether the first is better than the second."""
     means = report.means
     names = [system.name for system in means.corrected]
@@ -101,11 +101,12 @@ def draw_systems(page: Opened, report: Report) -> None:
     st.subheader("Is one system better than another?", anchor=False)
     left, right = st.columns(2)
     first = left.selectbox("System", names, key=state.widget("system_first"))
-    others = [name for name in names if name != first]
-    second = right.selectbox("compared with", others, len(others) - 1, key=state.widget("system_second"))
+    names.remove(first)
+    second = right.selectbox("compared with", names, len(names) - 1, key=state.widget("system_second"))
     said = pair_finding(means, report.aspect, first, second)
     st.markdown(f"**{plain(said.headline)}**")
     st.caption(plain(said.detail))
+    link_to("compare", "See all systems", icon=":material/leaderboard:", section="systems", **_at(now))
 
 
 def draw_stages(now: Overview) -> None:

@@ -12,7 +12,7 @@ from core.findings.over_time import recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.method_runs import RecheckRequest
 from core.projects.reports import MeasuredJudge
-from core.wording import change_figures, number, percent
+from core.wording import change_figures, number
 from pages.ui import grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -117,8 +117,8 @@ def _draw_newest(recheck: Recheck, about: str) -> None:
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
     show(plain(" ".join(filter(None, (f"{about}, on {recheck.golden_name}.", said.detail, said.next_step)))), icon=icon)
-    unscored = f"{percent(recheck.unread_share, digits=1)} of {recheck.n_labelled:,} newer labelled items are unscored"
-    if (left_out := sum(recheck.left_out.values())) or recheck.unread_share:
-        st.caption(f"{unscored}; {left_out:,} others were left out.")
+    left_out, unscored = sum(recheck.left_out.values()), recheck.now.n_unscored
+    if left_out or unscored:
+        st.caption(f"{unscored:,} of {recheck.n_labelled:,} newer labels are unscored; {left_out:,} were left out.")
     for line in said.cautions:
         st.caption(plain(line))

@@ -67,4 +67,5 @@ def test_claims_are_corrected_over_the_pairs_whichever_is_asked_for() -> None:
         said = [pair_finding(means, "q", *names) for names in ((pair.a, pair.b), (pair.b, pair.a))]
         wanted = ("Yes, ", "No, ") if claimed else ("No clear difference", "No clear difference")
         assert all(one.headline.startswith(begin) for one, begin in zip(said, wanted, strict=True))
-        assert {one.detail for one in said} == {f"{pair.a} minus {pair.b}: {difference_words(pair)}, {OVER_SIX}."}
+        words = f"{pair.a} minus {pair.b}, in points (1-5): {difference_words(pair)}, {OVER_SIX}."
+        assert {one.detail for one in said} == {words}
