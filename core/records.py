@@ -252,11 +252,9 @@ def _codes(names: Sequence[str]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Calibration items and held-out items of a golden set. No source is in both sets.
+    """Split of a golden set: positions of its calibration items and held-out items. No source is in both sets.
 
     Attributes:
-        calibration: Positions of the calibration items in `GoldenSet.items`.
-        held_out: Positions of the held-out items.
         kind: With "sources+systems", no system is in both sets either.
         dropped: Number of labelled items left out to separate the systems.
     """
@@ -353,11 +351,9 @@ class Scored:
 
     Attributes:
         value: Mean of the `n_read` readable replies.
-        raw: The original replies.
         calibrated: The score mapped to the raters' scale.
         n_unweighted: Number of replies without token probabilities.
-        low: Lower end of the interval around `calibrated`.
-        high: Upper end of the interval around `calibrated`.
+        low, high: Ends of the interval around `calibrated`.
         expected_error: Expected error of `calibrated`.
         turned: For a pair judged in both orders, the score with text B first, inverted so that it can be compared. The
             score with text A first is 2·value − turned.
@@ -451,8 +447,6 @@ class JudgeScores:
         seen: Positions of items whose labels were used to choose or fit the judge. Alignment is not reported on them,
             because it would be optimistic.
         on_scale: Whether `values` lie on the scale of the aspect.
-        note: A description of the judge.
-        run_id: Id of the run that made the judge.
         calls_per_item: Number of calls for one score; None if unknown.
         turned: Scores (n_items,) as explained at `Scored.turned`.
         mapped: Scores (n_items,) mapped to the raters' scale; None without a map.
@@ -541,7 +535,6 @@ class Alignment(JsonRecord):
         n_groups: At sample level, number of sources averaged.
         n_left_out: At sample level, number of sources without a coefficient.
         n_unscored: Number of labelled items without a score.
-        reason: Why `value` is None.
         no_interval: Why there is no interval, and how to get one; "" if unknown.
         n_calibration_left_out: Number of calibration items of the judge that were left out, as is usual.
         n_calibration_kept: Number of calibration items that were used on request.

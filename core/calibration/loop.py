@@ -100,10 +100,7 @@ def calibrate(
     """Calibrate `judge` on one aspect of `golden`, and publish the leaderboard as it changes.
 
     Args:
-        golden: Items and labels.
         aspect: The name of the aspect, or a whole task.
-        judge: The judge, with its reply cache.
-        settings: How to search, measure and split.
         progress: Receives each leaderboard, and can stop the run.
         asking: If its `writes_steps` is true, the judge writes evaluation steps first.
         split: Calibration and held-out items; None splits according to `settings`.
@@ -196,10 +193,7 @@ def measure(
     """Measure a judge with given criteria, and the baseline. Nothing is drafted or refined, and there is no budget.
 
     Args:
-        judge: The judge, with its golden set.
-        split: Calibration and held-out items.
-        settings: How to measure.
-        criteria: The criteria. The score of an item is its mean score over all criteria.
+        criteria: The score of an item is its mean score over all criteria.
         held_out: Whether to score held-out items. If false, their alignments are undefined.
     """
     settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))

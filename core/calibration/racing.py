@@ -304,7 +304,6 @@ class Order:
     """Order of the items in a race. Items are scored in chunks.
 
     Attributes:
-        items: Indices of the items in their order (n,).
         ends: Number of items up to the end of each chunk.
         first: Smallest number of items to rank candidates on. None if each chunk is a whole source.
     """
@@ -374,8 +373,6 @@ def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end
     """Return the order of items in a race: spread over their labels, or whole sources in random order.
 
     Args:
-        items: The items, with labels.
-        settings: Level and kind of the race.
         may_end_early: Whether a budget may end the race, so that the report uses only the first items of the race.
             Whole sources then keep the report from being optimistic.
     """

@@ -1,8 +1,7 @@
 """Monitor a system in production: score newer texts, and test whether the texts or the judge have changed.
 
-However often you check, the chance of any false alarm is at most `ALPHA`. Texts are grouped into periods (days, weeks
-or versions). The first periods are the baseline, and each later period is compared with the baseline. Intervals are
-described in `core.stats.stream_means`.
+Texts are grouped into periods (days, weeks or versions), and later periods are compared with the first periods (the
+baseline). However often you check, the chance of any false alarm is at most `ALPHA` (`core.stats.stream_means`).
 
 Anchors are fixed texts that are scored again at every evaluation. If their scores change, the judge has changed, for
 example because the endpoint serves another model.
@@ -86,7 +85,6 @@ class Movement:
     Attributes:
         value: Mean verdict of the period minus mean verdict of the baseline; None if undefined.
         reach: Half the width of the interval around `value`; None if undefined.
-        reason: Why a value is None.
     """
 
     value: float | None
@@ -108,7 +106,6 @@ class Period(JsonRecord):
     """Quality of the texts of one day, week or version.
 
     Attributes:
-        n: Number of texts.
         n_unread: Number of texts without a verdict.
         judged: Mean of the verdicts, on the human scale.
         corrected: Mean quality estimated from verdicts and labels together. None if no period has labels.
@@ -140,11 +137,9 @@ def watch(
     The baseline is the first periods that together have `LEAST_STREAM` sources.
 
     Args:
-        items: The texts.
         times: Times in UTC at which the texts were written (n,); None if unknown.
         scores: Scores (n,) on the human `scale`; NaN for a text without a verdict.
         labels: Labels (n,) on the human `scale`; NaN for a text without a label.
-        by: What a period is: "day", "week" or "version".
         alpha: The chance of any false alarm, however often you check.
 
     Raises:
@@ -252,7 +247,6 @@ def compare_looks(looks: Sequence[Mapping[str, float]], sources: Mapping[str, st
 
     Args:
         looks: Scores of each evaluation, as anchor → score.
-        sources: Source of each anchor.
         alpha: Chance of a false alarm over all evaluations.
     """
     first, now, n = looks[0], looks[-1], len(looks)
@@ -304,7 +298,6 @@ class Monitored:
     """Result of `monitor`.
 
     Attributes:
-        periods: Periods in order.
         alpha: Chance that any period raises a false alarm, however many periods there are.
         look: Comparison of the anchors' scores; None without anchors.
         n_new: Number of texts scored in this call.
@@ -375,11 +368,7 @@ def monitor(
 
     Args:
         traffic: Tables of texts. Some texts can have raters' labels in the column ``human_<aspect>``.
-        judge_file: The file of the judge.
-        out: The folder for verdicts.
-        settings: Periods, anchors and columns.
         replies: Reply cache for the texts. Anchors are never read from a cache.
-        progress: Receives the progress of the scoring.
 
     Raises:
         GoldenError: A file cannot be read, or a label is outside the judge's scale.
@@ -451,8 +440,6 @@ def read_traffic(
     """Read all texts in order, with their times and labels.
 
     Args:
-        paths: Paths of tables with texts.
-        aspect: The aspect of the labels.
         given: Role → column, for columns that the user has named. A file can lack some of these columns.
         kept: Role → column, for columns to use if a file has them (see `load_golden`).
 

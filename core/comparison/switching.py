@@ -27,7 +27,6 @@ class TriedModel:
     """Result of one model with the criteria of a judge.
 
     Attributes:
-        judge: SPEC of the model.
         calibration: Alignment on the items on which the criteria were chosen. Use it to choose a model.
         held_out: Alignment on all other labelled items. Use it in reports.
         difference: Held-out alignment of the model minus held-out alignment of the judge's own model, on items scored
@@ -64,10 +63,8 @@ def switch(
     Args:
         opened: Opens the judge with the model of a SPEC, or with its own model if the argument is None. For example
             ``lambda spec: load_judge("judge.yaml", judge=spec)``.
-        golden: Items with labels of the judge's aspect.
         judges: 1 to `MOST` SPECs of the other models.
         among: Positions of the items to use; all by default.
-        progress: Receives the calls as they are made.
 
     Returns:
         One record per model, the judge's own model first.

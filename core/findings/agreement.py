@@ -49,7 +49,6 @@ def board_finding(
     """Return a finding that compares one judge on a leaderboard with the others.
 
     Args:
-        board: The leaderboard.
         measure: Words for statistic and level.
         place: Index of the judge (`row.place`); None for the judge with the highest agreement.
         baseline: Index of the same judge without criteria; None for none.

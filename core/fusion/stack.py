@@ -4,8 +4,8 @@ A part has seen a source if it was calibrated or fitted on labels of the source.
 sources that no part has seen, and measured on the others. Parts made for a fusion can learn from the sources to fit on,
 with cross-fitting (`cross_fitted`).
 
-Scores of parts are (n_assistants, n_items), with higher values better and NaN for a missing score. In a fusion, a
-missing score counts as the part's mean. An item without any score stays NaN.
+Scores of parts are (n_assistants, n_items), with higher values better and NaN for a missing score, which counts as the
+part's mean. An item without any score stays NaN.
 """
 
 from __future__ import annotations
@@ -45,15 +45,13 @@ FitAndScore = Callable[[Split], FloatArray]
 
 @dataclass(frozen=True)
 class Estimator:
-    """Fitted weights of a fusion.
+    """Fitted weights of a fusion. Standardised scores are multiplied by `weights`, and `intercept` is added.
 
     Attributes:
         method: "average" is the mean of the available standardised scores, without labels. "ridge" and "nnls" learn an
             intercept and weights from labels. The weights of "nnls" are not negative.
         mean: Mean score of each part, used to standardise.
         spread: Standard deviation of each part's scores, used to standardise.
-        weights: Factors of the standardised scores.
-        intercept: Added to the weighted sum.
         penalty: The ridge penalty with the smallest squared error in cross-validation by source. Not used for scoring.
     """
 
@@ -235,9 +233,6 @@ class Fusion:
     """A fused judge and its parts. All alignments and differences are measured on the `report` items.
 
     Attributes:
-        judge: Scores of the fused judge.
-        fused: Alignment of the fused judge.
-        parts: Name → alignment of each part.
         left_out: Name of each unused part → reason.
         weights: Name → weight, in points of the label per standard deviation of the part. For the average, 1 / number
             of parts.
@@ -321,10 +316,7 @@ def fuse(
     labels.
 
     Args:
-        golden: Items and labels.
-        aspect: The aspect of the labels.
         parts: Scores of the judges, with different names. Their scales may differ.
-        settings: How to fuse.
         split: Items to fit on and items to report on. Scores on the items to fit on must be cross-fitted
             (`cross_fitted`).
 

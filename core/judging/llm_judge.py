@@ -85,8 +85,6 @@ class LLMJudge(Judge):
     """A judge that asks a language model.
 
     Attributes:
-        provider: The endpoint of the model.
-        model: The name of the model.
         spec: The SPEC of the judge, as on the command line.
         sampling: The style of the prompts.
         effort: Reasoning effort, such as "low"; "" for the model's default.
@@ -319,8 +317,6 @@ class LLMJudge(Judge):
         """Return the judge, ready to score, and the cost of preparing it.
 
         Args:
-            task: What to judge.
-            items: Items that the judge will score.
             writes_steps: Let the model write evaluation steps, unless the style already has steps.
 
         Raises:

@@ -52,8 +52,6 @@ class Metric:
         measures: What the metric measures, in one plain sentence.
         needs: Parts of an item that the metric needs in addition to the target. "model" means a model that is not part
             of the installation.
-        cost: The cost in words.
-        scorer: The function that computes the numbers.
     """
 
     name: str
@@ -80,7 +78,6 @@ class Metric:
         """Return one number for each of `items`, in order, and a reason for each missing number (NaN).
 
         Args:
-            items: The items.
             on_progress: Called with (items done, items in total). It can raise an exception to stop.
 
         Raises:
@@ -161,7 +158,6 @@ def text_by_text(
     """Score each item by its best pair: the item's target with one of several other texts.
 
     Args:
-        items: The items.
         needs: Parts that an item must have to be scored.
         texts: Returns the other texts of an item.
         rate: Receives the pairs (other text, target) of all items at once, and returns their scores (n_pairs,).

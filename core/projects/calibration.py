@@ -54,8 +54,6 @@ class CalibrationRequest:
     """Request to calibrate a judge on an aspect of a golden set.
 
     Attributes:
-        judge_spec: SPEC of the judge.
-        definition: Definition of the aspect.
         scale: None for the scale of the aspect.
         split_from: Id of a judge run on an earlier golden set. The sources of that run keep their part of the split
             (calibration or held-out).
@@ -276,7 +274,6 @@ def make_version(
 
     Args:
         origin: Where the criteria come from.
-        note: What changed.
 
     Raises:
         UsageError: A version with these criteria exists, or there are more than 25 criteria.
@@ -363,10 +360,8 @@ def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies
     """Restore the judge of a judge run, with another model.
 
     Args:
-        run_id: The judge run.
         spec: SPEC of the model; "" keeps the model of the run. Another model is prepared with the calibration items of
             the run.
-        replies: Reply cache.
     """
     from core.judging.judge_specs import NAMED, other_judge, restore_judge
 

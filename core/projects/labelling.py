@@ -1,7 +1,7 @@
 """Labelling passes, in which raters label the items of a golden set.
 
 All raters get the same first items, so that their agreement can be measured early. The further items are divided among
-the raters (`LabelPlan`). The assignment is fixed when the pass starts.
+the raters when the pass starts (`LabelPlan`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class LabelPlan:
 
     Attributes:
         positions: Positions of the items in the golden set, in the order of rating. Set by `start_pass`.
-        n_raters: Number of raters among whom the items are divided.
         shared: Number of items at the start that all raters get.
         overlap: Number of raters who get each further item.
         order: "file" for the order of the golden set; otherwise random.
@@ -169,7 +168,6 @@ class AnnotationSession:
     Attributes:
         assigned: Ids of the rater's items, in order.
         labels: (item id, aspect) → newest label. A label with the value None means "cannot tell".
-        comments: Item id → comment.
     """
 
     pass_id: str
@@ -495,7 +493,6 @@ def add_highlight(
     """Highlight words in the judged text of an item. Return all highlights of the item by the user.
 
     Args:
-        words: The words to highlight.
         near: Index of a character. If the words occur several times, the nearest occurrence is highlighted.
         form: As in `save_label`.
 

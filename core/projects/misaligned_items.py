@@ -32,7 +32,6 @@ class ItemScore:
         score: None for an unreadable reply.
         gap: Standardised score minus standardised label. Positive if the judge is too lenient, negative if too strict.
             None for an unreadable reply.
-        reason: Why there is no score.
     """
 
     item: Item

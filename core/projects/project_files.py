@@ -3,11 +3,9 @@
 A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` per table of
 `core.store.transfer.LAYOUT`. A release that changes a column increases `VERSION` and converts older rows.
 
-An imported file may be hostile, so its sizes are checked before anything is read, and nothing is unpacked to disk.
-After an error, nothing is stored.
-
-An import creates a new project and changes no existing data. Imported golden sets, labels and criteria can be used.
-Imported runs are read-only (`start_and_resume.require_made_here`).
+An import creates a new project and changes no existing data; after an error, nothing is stored. A hostile file does no
+harm: nothing is unpacked to disk, and sizes are checked first. Imported runs are read-only
+(`start_and_resume.require_made_here`).
 """
 
 from __future__ import annotations
@@ -181,7 +179,6 @@ def import_project(
     """Import a project from a file. If the import fails, nothing is stored.
 
     Args:
-        file: Path of the file, or the open file.
         name: Replaces the project's name in the file.
         project_id: Only for projects that ship with Concord; others get a new id.
 

@@ -113,11 +113,9 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a model, in dollars per million tokens.
+    """Prices of a model, in dollars per million tokens. Reasoning tokens cost as much as completion tokens.
 
     Attributes:
-        prompt: Price of prompt tokens.
-        completion: Price of completion tokens, including reasoning tokens.
         cached: Price of prompt tokens in the endpoint's own cache; None for the normal price.
     """
 
@@ -154,16 +152,14 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits on requests to an endpoint.
+    """Limits on requests to an endpoint. None means no limit.
 
     Attributes:
-        concurrency: Largest number of requests at the same time.
         timeout: Seconds per attempt.
         retries: Largest number of retries after a lost connection, status 408, 409 or 5xx, or a reply that is not a
             completion.
         patience: Seconds of nothing but status 429 after which a request fails. The number of retries after 429 is not
             limited.
-        requests_per_minute: None for no limit.
     """
 
     concurrency: int = 64

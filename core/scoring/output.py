@@ -69,8 +69,6 @@ class ScoreRequest(ScoreSettings):
     """Request to score the items of a file with a judge file.
 
     Attributes:
-        items: File with the items.
-        judge_file: File of the judge.
         out: File for the verdicts: CSV if its name ends in .csv, otherwise JSON lines.
         judge: SPEC of a judge to use instead of the calibrated judge; "" for the calibrated judge.
         accept_edited: Accept a judge file that was edited after its export.
@@ -90,12 +88,9 @@ class ScoredFile:
     """Result of scoring a file.
 
     Attributes:
-        n_items: Number of items in the file.
         counts: Number of scored items, and of unscored items by reason (see `tally`). Earlier calls are included.
         n_before: Number of items done in earlier calls.
-        calls: Number of calls for all items done.
         marks: Sentences that apply to all verdicts.
-        findings: Problems in the file.
         batch: Numbers of lines in batch results; empty without batch results.
         usage: Cost of the replies in this call.
         sure: Summary of intervals and unsure verdicts, as in `Output.sure`.

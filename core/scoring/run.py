@@ -54,8 +54,6 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     Scored items are saved, whatever error follows. A fused judge is the exception: it scores the file as a whole.
 
     Args:
-        request: The file, the judge and the options.
-        replies: Reply cache.
         progress: Receives the rows read, then the items scored.
 
     Raises:

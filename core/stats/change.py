@@ -39,7 +39,6 @@ class Change:
         interval: Interval of `value` with confidence 1 − 2α. None if undefined.
         n_needed: Number of items needed to detect a fall of `fall`, with as many items per source as now. None if
             unknown, or if no number suffices.
-        reason: Why the change is undefined.
     """
 
     value: float | None

@@ -1,17 +1,15 @@
 """Measure agreement on choices: yes or no from a score, preferences between two texts, and strengths of systems.
 
-- *Yes or no*: the score threshold for yes with the lowest cost. Misses and false alarms can have different costs. Cost,
-  precision and recall are *cross-fitted*: each label is predicted with a threshold chosen on other sources.
+- *Yes or no*: the score threshold with the lowest cost of misses and false alarms. Cost, precision and recall are
+  *cross-fitted*: each label is predicted with a threshold chosen on other sources.
 - *AUC* (Mann and Whitney 1947): the chance that an item rated yes has a higher score than an item rated no. Ties count
-  half. The interval takes sources into account (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"),
-  on the logit scale.
+  half. Intervals are those of Obuchowski (1997, "Nonparametric analysis of clustered ROC curve data").
 - *Shares*: intervals are those of Korn and Graubard (1998), Clopper-Pearson at the effective number of independent
   items.
 - *Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): scores within ε of the middle are ties of the
-  judge. The ε with the best agreement is chosen on other sources.
+  judge. The best ε is chosen on other sources.
 - *Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average system. Ties count half for
-  each system. A slight shrinkage keeps strengths finite. Intervals take sources into account (sandwich, with t over
-  sources).
+  each system. Slight shrinkage keeps strengths finite. Intervals are over sources (sandwich).
 """
 
 from __future__ import annotations
@@ -57,11 +55,8 @@ class YesNo(JsonRecord):
 
     Attributes:
         threshold: Scores of at least this value count as yes. None if answering no to every item costs least.
-        cost: Mean cost per item, in units of `miss_cost` and `alarm_cost`.
+        cost: Mean cost per item: `miss_cost` for a no where raters say yes, `alarm_cost` for a yes where raters say no.
         cost_of_none: Mean cost per item without a judge: all items get the same answer, whichever costs less.
-        miss_cost: Cost of a no from the judge where raters say yes.
-        alarm_cost: Cost of a yes from the judge where raters say no.
-        reason: Why the result is undefined.
         n_calibration_left_out: As in `core.records.Alignment`.
         n_calibration_kept: As in `core.records.Alignment`.
     """
@@ -159,7 +154,6 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     """Return the share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources.
 
     Args:
-        holds: Whether a condition holds for each item.
         codes: Codes of the sources (n,).
         empty: The reason to give if there are no items.
     """

@@ -1,23 +1,20 @@
 """Compute Pearson, Spearman and Kendall correlations of scores with labels: over all items, per source, or per system.
 
-`pearson`, `spearman` and `kendall` take `scores` of shape (..., n), and `labels` that broadcast against them. They
-return a float64 array of the leading shape:
+`pearson`, `spearman` and `kendall` take `scores` (..., n) and `labels` that broadcast against them, and return
+coefficients (...):
 
 - A coefficient lies in [-1, 1]. It is positive if scores rise with labels.
 - NaN is a missing value. Each row uses the positions where score and label are known.
-- A coefficient is NaN if undefined: with fewer than 2 pairs, or if all scores or all labels are equal.
+- A coefficient is NaN with fewer than 2 such positions, or if all scores or all labels are equal.
 - Values are not rounded before ranking. Infinite values raise UsageError.
 
-Kendall is tau-b (Kendall 1945). Statistics and levels are those of Liu et al. (2023, AutoCalibrate, section 4) and Fu
-et al. (2023):
+Kendall is tau-b (Kendall 1945). The levels are those of Liu et al. (2023, AutoCalibrate, section 4) and Fu et al.
+(2023):
 
 - *dataset*: one coefficient over all items.
 - *sample* (or summary level, document level): the mean of one coefficient per source. A source with an undefined
   coefficient is left out and counted.
 - *system*: one coefficient over the systems' mean scores and mean labels.
-
-Items without a label are left out. A labelled item without a score is left out for that candidate only, and counted as
-unscored.
 """
 
 from __future__ import annotations
@@ -196,7 +193,6 @@ class LabelledItems:
 
     Attributes:
         positions: Indices of the items in `GoldenSet.items`.
-        labels: Labels; NaN for an unlabelled item.
         sources: Whole numbers, equal for items with the same source.
         systems: Whole numbers, equal for items with the same system.
     """

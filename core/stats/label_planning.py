@@ -47,12 +47,11 @@ nothing, with 50 they lost in 44 % of 34 runs, with 100 in 26 %."""
 class LabelPlanning(JsonRecord):
     """Forecast for `n_items` labelled items from `n_sources` sources, with `n_raters` raters per item.
 
+    The forecast is an alignment (`value`) with its `interval`.
+
     Attributes:
-        value: Expected alignment.
-        interval: Expected interval of the alignment.
         fall: Smallest fall that a second measurement of this size detects. None if not even a fall to 0 is detected.
         enough: What the labels are enough for.
-        basis: The assumptions.
     """
 
     n_items: int
@@ -71,9 +70,7 @@ def plan_labels(
     """Forecast the interval of an alignment with this many labels, and the smallest fall that they detect.
 
     Args:
-        n_items: Number of labelled items.
-        n_sources: Number of sources; None if each item has its own source.
-        n_raters: Number of raters per item.
+        n_sources: None if each item has its own source.
         measured: Alignment of the judge on some of the items, with `USUAL_RATERS` raters per item. Ignored without a
             value and an interval.
 

@@ -6,27 +6,20 @@ Scores and labels are (n_items,); NaN is a missing value. An undefined result is
 
 Errors and agreement need scores on the scale of the labels. The map to this scale is centred isotonic regression (Oron
 and Flournoy 2017, "Centered Isotonic Regression: Point and Interval Estimation for Dose-Response Studies"). The map
-rises strictly, so it keeps ranks. Beyond its outermost points it approaches the ends of the scale along hyperbolas; the
-paper's map is flat there.
+rises strictly, so it keeps ranks. Beyond its outermost points, where the paper's map is flat, it approaches the ends of
+the scale along hyperbolas.
 
 # Intervals around verdicts
 
-Intervals come from split conformal prediction (Vovk, Gammerman and Shafer 2005; Lei et al. 2018) with cross-fitted
-errors. Half the width is a quantile of the errors and of one infinite error, for the new verdict. Every source has the
-same weight, and the infinite error has the share 1 / (n + 1) of the total weight. Here n = n_items / (1 + (m − 1)·ICC)
-is the effective number of independent errors (Kish 1965), for m items per source. Quantiles are interpolated (Beran and
-Hall 1993).
+Intervals come from split conformal prediction (Vovk, Gammerman and Shafer 2005; Lei et al. 2018). Half the width is an
+interpolated quantile (Beran and Hall 1993) of the cross-fitted errors and of one infinite error, for the new verdict.
+Every source has the same weight. The infinite error has the share 1 / (n + 1) of the total weight. Here n = n_items /
+(1 + (m − 1)·ICC) is the effective number of independent errors (Kish 1965), for m items per source.
 
 A nominal 90 % interval covers 91 to 92 % in simulations with 9 sources of 6 items. With the number of sources as n
-(Dunn, Wasserman and Ramdas 2023), coverage would be 96 to 99 %.
-
-If all calibration labels are steps of the scale, the ends of intervals are steps too (Sheng et al. 2025). Coverage
-holds on average over items like those of the calibration, not for each score or system.
-
-# Abstention
-
-Verdicts with the largest expected errors can be left out. An expected error is the mean error of the calibration items
-with the nearest scores.
+(Dunn, Wasserman and Ramdas 2023), coverage would be 96 to 99 %. If all calibration labels are steps of the scale,
+interval ends are steps too (Sheng et al. 2025). Coverage is an average over items like those of the calibration, not
+for each score or system.
 """
 
 from __future__ import annotations
@@ -88,7 +81,6 @@ class StepAgreement(JsonRecord):
         quadratic_kappa: 1 for perfect agreement, 0 for agreement by chance. None on a scale of two steps.
         exact: Share of items whose rounded score and label are equal.
         adjacent: Share of items whose rounded score and label differ by at most one step. None on a scale of two steps.
-        n: Number of items with a score and a label.
         reason: Why a value is None; "" if all are defined.
     """
 
@@ -155,7 +147,6 @@ class BinaryAgreement(JsonRecord):
     Attributes:
         f1: 2·hits / (positives of the judge + positives of the raters).
         kappa: Cohen's kappa (1960).
-        n: Number of items with a score and a label.
     """
 
     precision: float | None
@@ -268,8 +259,7 @@ class IsotonicMap(JsonRecord):
     Attributes:
         x: Scores of the points that the map passes through, strictly ascending; at least 2.
         y: Mapped scores of the points, strictly ascending, and strictly between `low` and `high`.
-        low: Lower end of the human scale.
-        high: Upper end of the human scale.
+        low, high: Ends of the human scale.
 
     Raises:
         JudgeError: The points or ends break these rules.

@@ -52,14 +52,11 @@ class ShownItem:
         item_id: None when all items are done.
         form: Id of the next save. A repeated save with the same id counts once.
         sheet: Id that is new each time an item is shown, so that typed text never appears with another item.
-        comment: The comment when the item was shown.
         known: Aspect → saved label.
         redo: Index of the aspect to answer again.
         wish: The move that the user has asked for, such as "next". A key press only records the move, so that a label
             and a quick Enter work in either order.
-        problem: Why the last label was not saved or undone.
         note: What to do first, or the result of the last key press.
-        spans: The highlighted words.
     """
 
     pass_id: str

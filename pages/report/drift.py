@@ -28,9 +28,6 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     """Draw the newest recheck of a judge, the progress of a running recheck, the form, and the history of all versions.
 
     Args:
-        golden: The golden set on which the judge was measured.
-        aspect: The aspect of the judge.
-        judge: The judge, with its measurement.
         above: Container for the finding.
     """
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)

@@ -37,9 +37,7 @@ class Opened:
     """The context of a screen.
 
     Attributes:
-        settings: Settings of the installation.
         store: The store, with the user who is signed in.
-        project: The open project.
         head: Container next to the title for the subject of the screen. None if only a part of a screen is drawn.
     """
 

@@ -1,10 +1,8 @@
 """Split texts into words, stems and sentences, and measure single texts: length, repetition, fluency and wording.
 
-Each function that measures a `Text` returns feature → value. Shares are in [0, 1]. A slip of grammar is a pair of
-adjacent words that hardly ever occur together in good English, such as "the of".
-
-The features are designed for English; the word lists are in `lexicon.yaml`. Other languages are not stemmed. In scripts
-without spaces, each character is a word. Only the first `MAX_CHARS` characters of a text are measured.
+Each function that measures a `Text` returns feature → value. Shares are in [0, 1]. Only the first `MAX_CHARS`
+characters are measured. The features are designed for English; other languages are not stemmed. In scripts without
+spaces, each character is a word.
 """
 
 from __future__ import annotations
@@ -66,12 +64,10 @@ _VOWELS = re.compile(r"[aeiouy]+")
 
 
 class Sentence(NamedTuple):
-    """A sentence of a text.
+    """A sentence of a text, as `words` in lower case and their `stems`.
 
     Attributes:
         surface: The words as written.
-        words: The words in lower case.
-        stems: The stems of the words.
         content: The distinct stems, without those of function words.
         content_stems: The stems without those of function words, in order, with repetitions.
         marked: Indices of words that begin with a capital letter or a digit.
@@ -90,7 +86,6 @@ class Text:
 
     Attributes:
         words: All words in lower case, in order.
-        stems: The stems of the words.
         content_stems: The stems without those of function words.
         pairs: All pairs of adjacent stems.
         triples: All triples of adjacent stems.
