@@ -312,8 +312,8 @@ def fuse(
 
     With too few labels to learn weights, the parts are averaged, and `notes` says so. Parts that are constant or have
     no scores are left out. An average also leaves out parts that don't agree significantly with the labels. With fewer
-    than 50 labels or `LEAST_SOURCES` sources, an average leaves out only parts that significantly contradict the
-    labels.
+    than 50 labels, or fewer than `LEAST_SOURCES` sources, an average leaves out only parts that significantly
+    contradict the labels.
 
     Args:
         parts: Scores of the judges, with different names. Their scales may differ.
