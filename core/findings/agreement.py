@@ -217,7 +217,7 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
     how = {
         "better": f"The judge agrees with raters better than a {bar.name} does",
         "worse": f"A {bar.name} agrees with raters better than the judge does",
-        "as well": f"A {bar.name} agrees with raters as well as the judge does",
+        "as well": f"A {bar.name} agrees with raters at least as well as the judge does",
         "open": f"The judge doesn't agree with raters significantly better than a {bar.name} does",
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]

@@ -167,8 +167,5 @@ def _cost_words(selection: Selection, request: RoundRequest) -> str:
     before = run_panel.read_run(page, selection.calibration_id)
     sent, paid = before.usage.requests, before.usage.cost
     price = price_words(None if paid is None or not sent else paid / sent * calls)
-    proposals = counted(n_parents * request.settings.per_parent, "proposal")
-    return (
-        f"This round makes at most {proposals} and "
-        f"{counted(calls, 'call')}{price if run_panel.makes_calls(before) else ''}."
-    )
+    asked = f" and {counted(calls, 'call')}{price}" if run_panel.makes_calls(before) else ""
+    return f"This round makes at most {counted(n_parents * request.settings.per_parent, 'proposal')}{asked}."

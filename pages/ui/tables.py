@@ -243,12 +243,12 @@ def alignment_columns(heading: str) -> dict[str, Column]:
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """Return value, interval and n, such as "0.412 [0.35, 0.47], n = 800", with counts of groups and unread items."""
+    """Return value, interval and n, such as "0.412 [0.35, 0.47], n = 800", with counts of sources and unread items."""
     if alignment is None:
         return DASH
     words = f"{describe(alignment)}, n = {alignment.n:,}"
     if alignment.n_groups:
-        words += f", {alignment.n_groups:,} groups"
+        words += f", {alignment.n_groups:,} sources"
         words += f" ({alignment.n_left_out:,} left out)" if alignment.n_left_out else ""
     if alignment.n_unscored:
         words += f", {alignment.n_unscored:,} unread"

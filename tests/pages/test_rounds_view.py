@@ -85,8 +85,7 @@ def test_a_round_asks_for_what_was_chosen(
     assert list(frame_with(screen, "picked")["picked"]) == list(picks)
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
-    calls = projects.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
-    assert f"This round makes at most 3 proposals and {calls} calls." in texts(screen)
+    assert "This round makes at most 3 proposals." in texts(screen), "the offline judge makes no calls"
     press(screen, "Start the round")
     run = projects.run_view(real.store, screen.query_params["round"])
     request = run.request
