@@ -167,7 +167,7 @@ class ScoreTable:
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Return a dict: item id → reason for a missing score. If several `ids` have a reason, the first one counts."""
+        """Return a dict from item id to the first reason among `ids` for which its score is missing."""
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons

@@ -450,7 +450,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 
 
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
-    """Parse ``"target=agent_answer,source=question"``, or several such texts; return role → column.
+    """Parse ``"target=agent_answer,source=question"``, or several such texts; return a dict from role to column.
 
     A comma is part of a column's name unless ROLE= follows it.  Raises UsageError for any other form.
     """

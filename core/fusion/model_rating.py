@@ -83,7 +83,7 @@ class FusionJudge:
         return (Message("user", filled(name, {**task_values(self.task), **own, **values})),)
 
     def request(self, model: str, item: Item, position: int) -> Request:
-        """Return a request to `model` to rate the item at `position`, with every part's score on its own scale."""
+        """Return a request for `model` to rate the item at `position`. It quotes each part's score of the item."""
         given = ((part.name, part.values[position]) for part in self.parts)
         lines = [
             f"- {_line(name)}: {format(value, '.4g') if np.isfinite(value) else 'no number for this item'}"

@@ -269,7 +269,7 @@ class RowJudge(LoadedJudge):
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        Raises GoldenError if all items lack a required part, because its column was probably not found. With `of_more`,
+        Raises GoldenError if all items lack the same required part: its column was probably not found. With `of_more`,
         `items` are one of several batches, and no error is raised.
         """
         lacking = {

@@ -106,7 +106,7 @@ def texts_of(item: Item, name: Field) -> tuple[str, ...]:
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """Return a dict: index → reason, for each item that lacks its target or one of `needs`."""
+    """Return a dict from index to reason, for each item that lacks its target or one of `needs`."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):

@@ -310,7 +310,7 @@ def _embedded() -> ModelCheckpoint:
 
 
 def token_states(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """Return a dict: text → unit hidden states (tokens, dim) and weights (tokens,), which sum to 1."""
+    """Return a dict from text to unit hidden states (tokens, dim) and weights (tokens,), which sum to 1."""
     import torch
     from bert_score.utils import model2layers  # type: ignore[import-untyped]
 

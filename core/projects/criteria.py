@@ -61,7 +61,7 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect by one or two of their points. Return id → name.
+    """Name all criteria of an aspect by one or two of their points. Return a dict from id to name.
 
     All names differ. Points that are not in the parents' texts are preferred. A name stays the same when criteria are
     added to the project. `beside` are criteria of an unfinished run, which are not yet in the project.

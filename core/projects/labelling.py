@@ -189,7 +189,7 @@ class AnnotationSession:
         return next((item_id for item_id in self.assigned if item_id not in self.done), None)
 
     def values(self, item_id: str) -> dict[str, float | None]:
-        """Return aspect → label of an item, for the aspects with a label."""
+        """Return the labels of an item by aspect, without the aspects that have no label."""
         keys = ((item_id, aspect) for aspect in self.aspects)
         return {key[1]: self.labels[key].value for key in keys if key in self.labels}
 
@@ -467,21 +467,21 @@ def find_span(text: str, words: str, near: int) -> Span:
 
 
 def highlights(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], Highlighted]:
-    """Return (rater, item id) → the rater's newest highlights, for all items of a pass."""
+    """Return a dict from (rater, item id) to the rater's newest highlights, for all items of a pass."""
     entries = store.events.all(project_id, Highlighted, pass_id)
     newest = {(entry.actor, entry.item_id): entry for entry in entries}
     return {which: entry for which, entry in newest.items() if entry.spans}
 
 
 def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
-    """Return item id → the user's highlights in the item, for all items of a pass."""
+    """Return a dict from item id to the user's highlights in the item, for all items of a pass."""
     marked = highlights(store, project_id, pass_id)
     return {item_id: entry.spans for (rater, item_id), entry in marked.items() if rater == store.actor.name}
 
 
 @requires("reviewer")
 def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
-    """Return rater → the rater's highlights in an item."""
+    """Return a dict from rater to the rater's highlights in an item."""
     marked = highlights(store, project_id, pass_id)
     return {rater: entry.spans for (rater, other), entry in marked.items() if other == item_id}
 
@@ -565,7 +565,7 @@ class Triage(Entry):
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Return item id → its newest triage by any user. Items whose triage was undone are left out."""
+    """Return a dict from item id to its newest triage by any user. Items whose triage was undone are left out."""
     said = store.events.all(project_id, Triage)
     found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
     return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}

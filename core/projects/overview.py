@@ -26,7 +26,7 @@ NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An open task for the user about `n` items, described by `words`. `subject` is an id that the task concerns."""
+    """An open task for the user about `n` items, described by `words`. `subject` is the id of the object to work on."""
 
     task: ToDo
     n: int

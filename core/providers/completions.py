@@ -153,7 +153,7 @@ class RunAnswers(ReplyStore, Protocol):
     """Keys that were counted since the run started or resumed. Repeated answers cost nothing."""
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Return key → (stored JSON text, whether the run paid for it). Keys without a reply are left out."""
+        """Return a dict from key to (JSON text, whether the run paid for it), without keys that have no reply."""
         ...
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
@@ -166,7 +166,7 @@ class Provider(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """URL or name of the endpoint in cache keys, without secrets."""
+        """URL or name that identifies the endpoint in cache keys. It contains no secrets."""
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:

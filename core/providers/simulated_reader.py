@@ -166,7 +166,7 @@ _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
 def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
-    """Parse the clauses of criteria; return rule → (penalty in points, highest rating after a breach, maximum words).
+    """Parse criteria; return a dict from rule to (penalty, highest rating after a breach, maximum words).
 
     A later clause about the same rule replaces an earlier one.
     """

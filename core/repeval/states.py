@@ -66,17 +66,17 @@ _FOLDER = Path(__file__).resolve().parent / "prompts"
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Settings for reading states: which texts, layers and tokens.
+    """Settings for reading hidden states: which texts, layers and tokens.
 
     Attributes:
         template: "" (only the hypothesis), the name of a template, or its text.
         criterion: Fills ``{criterion}`` in the template.
         texts: "prompt" reads the filled template. "compared" reads the hypothesis and each of `parts` separately.
         tokens: "-1" (the last real token), "-2", …, "first" or "mean". Compared texts also allow names such as
-            "source:mean": the distance |u−v| between the states of source and hypothesis. () takes default tokens.
+            "source:mean": the distance between the states of source and hypothesis. () takes the default tokens.
         layers: Numbers from 0 (embeddings) to the number of blocks; () takes all.
         max_tokens: Longer texts are truncated.
-        parts: "source", "context" or both, to compare with the hypothesis. None takes the parts that any item has.
+        parts: "source", "context" or both, to compare with the hypothesis. None: the parts that occur in any item.
     """
 
     template: str = ""

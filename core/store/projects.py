@@ -436,7 +436,7 @@ class Judges(StorePart):
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
-        """Return item id → original replies; empty for a judge without replies, or an unknown judge."""
+        """Return a dict from item id to original replies; empty for a judge without replies, or an unknown judge."""
         row = self._db.row(sa.select(judges.c.replies).filter_by(project_id=project_id, judge_id=judge_id))
         replies = {} if row is None or row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in replies.items()}

@@ -318,7 +318,7 @@ class Replies(StorePart):
     """Replies shared by all runs; thread-safe.  `put_replies` commits before it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return key → text for the keys that are stored."""
+        """Return a dict from key to text for the keys that are stored."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 
@@ -380,7 +380,7 @@ class RunReplies(StorePart):
                 transaction.execute(own.where(run_replies.c.reply_key.in_(keys)))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Return key → (stored text, whether this run paid for it) for the keys that this run has a reply to."""
+        """Return a dict from key to (stored text, whether this run paid for it), without keys that have no reply."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id)
         with self._db.read() as transaction:
             rows = list(_chosen(transaction, query, run_replies.c.reply_key, keys))

@@ -94,7 +94,7 @@ def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Rating]]:
-    """Return item id → each rater's label."""
+    """Return a dict from item id to each rater's label."""
     by_item: dict[str, list[Rating]] = {}
     for rating in label_item.cached_golden(golden_id, _page.store).ratings:
         if rating.aspect == aspect:

@@ -162,7 +162,7 @@ def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Return item id → how the item changed since the parent criteria.
+    """Return a dict from item id to how the item changed since the parent criteria.
 
     Raises NotFoundError if the run didn't score both criteria.
     """

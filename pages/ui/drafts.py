@@ -147,7 +147,7 @@ def clock(at: datetime) -> str:
 
 
 def _opened(page: Opened) -> dict[str, Editing]:
-    """Return subject → text opened in this session."""
+    """Return a dict from subject to text opened in this session."""
     opened: dict[str, dict[str, Editing]] = st.session_state.setdefault(state.EDITING, {})
     return opened.setdefault(page.project.project_id, {})
 

@@ -118,7 +118,7 @@ def clear_selections() -> None:
 
 
 def _picks() -> dict[str, str]:
-    """Return table → id of its selected row, which stays selected when rows move."""
+    """Return a dict from table to id of its selected row, which stays selected when rows move."""
     kept: dict[str, str] = st.session_state.setdefault(state.GRID_PICKS, {})
     return kept
 
