@@ -26,7 +26,6 @@ def show(page: Opened) -> None:
         if passed is None:
             st.warning(f"{ELSEWHERE} Ask the sender for a new link.", icon=":material/link_off:")
             return
-        st.subheader(plain(passed.name), anchor=False)
         draw_session(page, passed)
         return
     if not passes:
@@ -35,7 +34,8 @@ def show(page: Opened) -> None:
     golden_id = state.url_id("golden")
     labelled = golden_id is None or golden_id in [passed.golden_id for passed in passes]
     begins = state.url_id("labelling") is None and (state.url_id("order") or not labelled)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    st.session_state.update(st.session_state.pop(state.LABEL_NEXT, {}))  # a widget takes it only before it is drawn
+    with st.container(horizontal=True, vertical_alignment="center"):
         view = st.segmented_control(
             "View",
             VIEWS,
@@ -52,10 +52,8 @@ def show(page: Opened) -> None:
     elif not people.may(page, "reviewer"):
         words = "Only reviewers can see all raters' labels. This keeps raters from influencing each other."
         st.info(words, icon=":material/visibility_off:")
-    elif page.actor.is_unnamed:
-        words = (
-            "Enter your name to see other raters' labels. Concord then checks that you aren't rating the same items."
-        )
+    elif view == DECIDE and page.actor.is_unnamed:
+        words = "Enter your name to decide. Concord then checks that you aren't rating the same items."
         st.info(words, icon=":material/visibility_off:")
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
@@ -82,7 +80,9 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
         return passes[0]
     goldens = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
     names = {passed.pass_id: f"{passed.name} · {goldens.get(passed.golden_id, '')}" for passed in passes}
-    return by_id[choose_in_url("Labelling pass", "labelling", wanted, distinct(names), width=340)]
+    return by_id[
+        choose_in_url("Labelling pass", "labelling", wanted, distinct(names), width=340, label_visibility="collapsed")
+    ]
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:
@@ -107,10 +107,8 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_item.draw_target(item, golden.kind)
         label_item.draw_beside(item, golden.kind)
     with right, st.container(key="way_in", border=True):
-        if not state.is_task():  # a task has it at the top
-            st.markdown(f"**{plain(passed.name)}**")
-        if plan.instructions:
-            label_item.draw_text(plan.instructions)
+        st.markdown(f"**{plain(passed.name)}**")
+        label_item.draw_instructions(plan)
         st.caption(
             "Concord saves each label immediately. You can stop and return at any time. You can't see other raters' "
             "labels."

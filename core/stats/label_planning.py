@@ -86,7 +86,7 @@ def plan_labels(
             f"You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-    basis = f"assuming an agreement of {USUAL_ALIGNMENT:g} with {USUAL_RATERS:.0f} raters per item"
+    basis = f"assuming a judge that agrees at {USUAL_ALIGNMENT:g} with the mean of {USUAL_RATERS:.0f} raters"
     ends = None if measured is None else measured.interval
     if measured is not None and measured.value is not None and ends is not None and ends.high > ends.low:
         value, half = measured.value, (fisher_z(ends.high, _SURELY) - fisher_z(ends.low, _SURELY)) / 2.0

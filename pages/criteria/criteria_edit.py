@@ -11,7 +11,7 @@ from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import RescoreRequest
 from core.word_diff import word_diff
-from pages.ui import diff_view, drafts, people, state
+from pages.ui import diff_view, drafts, people, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -34,7 +34,7 @@ def draw_edit_button(page: Opened, entry: CriteriaEntry, *, primary: bool) -> No
     if entry.head != entry.criteria_id:
         link_to("criteria", f"Newest edit ({len(entry.edits)})", icon=":material/edit:", criteria=entry.head)
     if draft:
-        st.caption(f"You have an unsaved edit from {plain(drafts.clock(draft.kept_at))}.")
+        st.caption(f"You have an unsaved edit from {plain(tables.when(draft.kept_at))}.")
 
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:

@@ -41,7 +41,7 @@ def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
         lines = {}
         for golden in goldens:
             labelled = ", ".join(aspect.aspect for aspect in golden.aspects[:6]) or "no labels"
-            made = f"{golden.n_items:,} items · {labelled} · {golden.created_at:%d %b %Y}"
+            made = f"{golden.n_items:,} items · {labelled} · {tables.when(golden.created_at)}"
             lines[golden.golden_id] = f"{golden.name} · {made}"
         choose_in_url("Golden set", "golden", wanted, distinct(lines))
     state.put_in_url(golden=wanted)

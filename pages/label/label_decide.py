@@ -26,19 +26,19 @@ COMBINE_WORDS: dict[Combine, str] = {
 def draw(store: Store, passed: LabelPass) -> None:
     """Draw the items to decide, the decisions so far, and the form that freezes the labels."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
+    if not (seen.queue or seen.decided or seen.n_touched):
+        finding("There are no labels to decide on yet")
+        return
+    stepless = any(aspect.scale.step is None for aspect in passed.plan.aspects)
+    step = "a tenth of the scale" if stepless else "one step"
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
-        st.caption(
-            "Raters differ on these items by more than one step, or someone marked the label as wrong in triage. If "
-            "the scale has no steps, a tenth of its range counts as one."
-        )
+        st.caption(f"Raters differ on these items by more than {step}, or someone marked the label as wrong in triage.")
         _draw_one(store, passed, seen)
     elif seen.decided:
         finding("You have decided on all items. Freeze the labels below.")
     else:
-        finding(
-            "Nothing to decide: no two raters differ by more than one step, and no label was marked as wrong in triage"
-        )
+        finding(f"Nothing to decide: no two raters differ by more than {step}")
     if seen.decided:
         with st.expander(f"Decided so far: {len(seen.decided)}"):
             rows = [(item_id, aspect, value) for (aspect, item_id), value in seen.decided.items()]
@@ -68,12 +68,8 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         label_item.draw_beside(item, golden.kind)
     with right:
         if labels:
-            frame = {
-                "rater": [label.rater for label in labels],
-                aspect: [label.value for label in labels],
-                "comment": [label.comment for label in labels],
-            }
-            grid.draw(frame, alt="Labels by rater", rows=8, undefined="")
+            said = (f"**{plain(each.rater)}: {each.value:g}** {plain(each.comment)}" for each in labels)
+            st.markdown("  \n".join(said))
         else:
             st.caption("No one has rated this item in this labelling pass.")
         marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
@@ -99,7 +95,7 @@ def _draw_form(store: Store, passed: LabelPass, name: str, item_id: str) -> None
             st.segmented_control("Label", choices, key=f"{key}_value", format_func="{:g}".format)
         else:
             st.number_input(f"A number from {low:g} to {high:g}", low, high, value=None, key=f"{key}_value")
-        st.text_area("Reason for the decision", key=f"{key}_reason", max_chars=2_000, height=80)
+        st.text_area("Reason for the decision", key=f"{key}_reason", max_chars=2_000, height=80, required=True)
         form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
         people.submit(
             store,
@@ -130,9 +126,6 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """Draw the form that freezes the labels as a new golden set, with the choice of what happens to old labels."""
-    if not seen.n_touched and not seen.decided:
-        st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
-        return
     golden = label_item.cached_golden(passed.golden_id, store)
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, and {len(seen.decided):,} "
@@ -146,8 +139,9 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         )
         st.warning(words, icon=":material/balance:")
     where = (store, passed.project_id, passed.pass_id)
-    combine: Combine = "fill"
-    if any(aspect in golden.aspects for aspect in passed.aspects):
+    combine: Combine = "replace"
+    old = [golden.aspects[aspect].values for aspect in passed.aspects if aspect in golden.aspects]
+    if any(values[position] is None for values in old for position in passed.plan.positions):
         key = state.widget(f"label_combine_{passed.pass_id}")
         words = "Existing golden labels for these items"
         combine = st.radio(words, list(COMBINE_WORDS), format_func=COMBINE_WORDS.__getitem__, key=key)

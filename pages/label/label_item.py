@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.data.reshape import LEVELS, PREFERENCES
-from core.projects.labelling import LabelAspect
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import GoldenSet, Item, ItemKind
 from core.store.store import Store
 from pages.ui import state
+from pages.ui.screens import plain
 
 LONG_TEXT, TALL = 2_500, 420
 MANY_LINES = 24
@@ -110,6 +111,15 @@ def draw_target(item: Item, kind: ItemKind) -> None:
         with place, st.container(border=True):
             st.markdown(f"**{name}**")
             draw_text(text)
+
+
+def draw_instructions(plan: LabelPlan) -> None:
+    """Draw the definition of each aspect, and the instructions for all raters."""
+    for aspect in plan.aspects:
+        if aspect.definition:
+            st.markdown(f"**{plain(aspect.aspect)}**: {plain(aspect.definition)}")
+    if plan.instructions:
+        draw_text(plan.instructions)
 
 
 def draw_text(text: str) -> None:

@@ -105,13 +105,12 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
     place = n if shown.item_id is None else session.assigned.index(shown.item_id) + 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"**{place} of {n}** · {done} done")
-        defined = [each for each in assignment.aspects if each.definition]
-        if defined or assignment.passed.plan.instructions:
+        if shown.item_id is None:
+            return
+        plan = assignment.passed.plan
+        if plan.instructions or any(each.definition for each in plan.aspects):
             with st.popover("Instructions", key=state.widget("label_instructions")):
-                for aspect in defined:
-                    st.markdown(f"**{plain(aspect.aspect)}**: {plain(aspect.definition)}")
-                if assignment.passed.plan.instructions:
-                    label_item.draw_text(assignment.passed.plan.instructions)
+                label_item.draw_instructions(plan)
         with st.popover("Keys", icon=":material/keyboard:", key=_SHEET):
             rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate the selected aspect |"
             st.markdown(f"| Key | Action |\n|:--|:--|\n{rates}{_SHEET_ROWS}")

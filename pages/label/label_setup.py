@@ -81,9 +81,12 @@ def draw(page: Opened) -> None:
         shared = min(plan.shared, items)
         total = shared * raters + (items - shared) * plan.overlap
         each = shared + -(-(items - shared) * plan.overlap // raters)
-        on = ", ".join(f"{shortened(one.aspect, SHORT)} ({one.scale.low:g} to {one.scale.high:g})" for one in aspects)
-        who = "by you alone" if raters == 1 else f"by {raters} raters: {total:,} ratings, at most {each:,} each"
-        finding(
+        on = ", ".join(shortened(one.aspect, SHORT) for one in aspects)
+        scales = ", ".join(f"{one.aspect} from {one.scale.low:g} to {one.scale.high:g}" for one in aspects)
+        who = "by you alone" if raters == 1 else f"by {raters} raters"
+        load = "" if raters == 1 else f"{total:,} ratings in all, at most {each:,} for each rater. "
+        # not a callback, which would miss what was typed just before the press
+        pressed = finding(
             f"{counted(items, 'item')} of {shortened(golden.name, SHORT)}, rated for {on} {who}",
             step=lambda: people.button(
                 page,
@@ -92,13 +95,13 @@ def draw(page: Opened) -> None:
                 type="primary",
                 icon=":material/play_arrow:",
                 key=state.widget("label_begin"),
-                on_click=_begin,
-                args=(page, golden.golden_id, name, plan, items),
             ),
         )
         where = (page.store, page.project.project_id, golden, aspects[0].aspect)
         planning = projects.label_planning(*where, n_items=items, n_ratings=total)
-        st.caption(plain(label_planning_words(planning)))
+        st.caption(plain(f"Scale: {scales}. {load}{label_planning_words(planning)}"))
+        if pressed:
+            _begin(page, golden.golden_id, name, plan, items)
 
 
 def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int, int], words: str) -> int:
@@ -179,10 +182,11 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         if plan.n_raters == 1:  # the user who starts the pass labels it
             projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
-        state.set_notice(f"The pass didn't start: {error}", good=False)
+        st.error(plain(f"The pass didn't start: {error}"), icon=":material/error:")
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " To get the link for raters, open the Progress view."
+    where = "" if plan.n_raters == 1 else " Open Progress to see how raters join."
     state.set_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
-    st.session_state[state.LABEL_VIEW] = "Label"
+    st.session_state[state.LABEL_NEXT] = {state.LABEL_VIEW: "Label"}
+    st.rerun()

@@ -53,6 +53,7 @@ class ShownItem:
         form: Id of the next save. A repeated save with the same id counts once.
         sheet: Id that is new each time an item is shown, so that typed text never appears with another item.
         known: Aspect → saved label.
+        reviewed: Whether the item was complete when it was shown.
         redo: Index of the aspect to answer again.
         wish: The move that the user has asked for, such as "next". A key press only records the move, so that a label
             and a quick Enter work in either order.
@@ -66,6 +67,7 @@ class ShownItem:
     sheet: str = ""
     comment: str = ""
     known: Mapping[str, float | None] = field(default_factory=dict)
+    reviewed: bool = False
     redo: int | None = None
     wish: Wish = ""
     problem: str = ""
@@ -104,6 +106,8 @@ def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
         else:
             later = order[place + 1 :] if shown.wish == "next" else ()
             item_id = next((item_id for item_id in later if item_id not in session.done), session.first_open)
+            if item_id is None and shown.reviewed:  # all are done: on with the review
+                item_id = next(iter(later), None)
         shown = replace(_show_item(assignment, session, item_id), note=shown.note)
     if shown.item_id is not None:
         shown = replace(shown, known=session.values(shown.item_id))
@@ -121,7 +125,8 @@ def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str 
         marked = projects.my_highlights(assignment.store, assignment.passed.project_id, session.pass_id)
         kept = st.session_state[state.LABEL_MARKED] = (whose, marked)
     comment, known = session.comments.get(item_id, ""), session.values(item_id)
-    return replace(shown, comment=comment, known=known, spans=kept[1].get(item_id, ()))
+    spans, reviewed = kept[1].get(item_id, ()), item_id in session.done
+    return replace(shown, comment=comment, known=known, spans=spans, reviewed=reviewed)
 
 
 def _on_screen() -> ShownItem | None:
@@ -191,7 +196,7 @@ def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
     others = [item_id for item_id in session.done if item_id != shown.item_id and not session.comments.get(item_id)]
     if sum(extreme(session.values(item_id)) is not None for item_id in others) >= MOST_SKIPPED:
         return ""
-    return f"{WHY}{value:g}? A one-sentence comment helps the judge learn. You can skip it."
+    return f"{WHY}{value:g}? A comment helps the judge."
 
 
 def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -55,9 +55,7 @@ def distinct(words: Mapping[str, str]) -> dict[str, str]:
     return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 
 
-def choose_in_url(
-    label: str, name: str, wanted: str, words: Mapping[str, str], *, width: int | Literal["stretch"] = "stretch"
-) -> str:
+def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str], **look: Any) -> str:
     """Draw a select box whose value is kept in the URL under `name`."""
     key = state.widget(f"compare_{name}")
     st.session_state[key] = wanted
@@ -73,7 +71,7 @@ def choose_in_url(
         key=key,
         format_func=words.__getitem__,
         on_change=state.when_changed(key, to_url),
-        width=width,
+        **look,
     )
     state.put_in_url(**{name: wanted})
     return wanted

@@ -23,7 +23,8 @@ class Watch {
     this.off = new AbortController();
     const on = (where, what, act) => where.addEventListener(what, act, { capture: true, signal: this.off.signal });
     on(document, "input", (event) => this.mine(event) && this.typed(event.target.value));
-    on(document, "focusout", (event) => this.mine(event) && this.flush());
+    // Streamlit sends what is said in the same moment as one message, which would draw this element alone: its own first.
+    on(document, "focusout", (event) => this.mine(event) && setTimeout(() => this.flush(), 50));
     on(document, "keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && this.mine(event)) this.flush(); // sends a form
     });
@@ -94,7 +95,7 @@ class Watch {
   show() {
     if (!this.waiting) this.late = false;
     const { kept, problem, until } = this.data;
-    const time = kept === null ? "" : new Date(1000 * kept).toTimeString().slice(0, 8);
+    const time = kept === null ? "" : new Date(1000 * kept).toTimeString().slice(0, 5);
     const said = kept === null ? "" : `Draft saved at ${time}, ${until}`;
     this.line.textContent = problem
       ? `Draft not saved: ${problem}`

@@ -15,7 +15,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, StoreError
-from pages.ui import people, state
+from pages.ui import people, state, tables
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 
@@ -95,7 +95,7 @@ def draw_draft_notice(page: Opened, editing: Editing, head: str = "") -> None:
         else ""
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        words = f"Concord kept your unsaved text from {clock(editing.opened_at)}.{moved if head else ''}"
+        words = f"Concord kept your unsaved text from {tables.when(editing.opened_at)}.{moved if head else ''}"
         st.markdown(f":material/history: {plain(words)}", width="content")
         st.button(
             "Start over from the saved version",
@@ -138,12 +138,6 @@ def done(page: Opened, editing: Editing) -> None:
     _opened(page)[editing.subject] = Editing(
         editing.subject, editing.name, editing.author, editing.version, editing.version, editing.base, editing.turn + 1
     )
-
-
-def clock(at: datetime) -> str:
-    """Return the time of day in the server's time zone, with the date if it is not today."""
-    here = at.astimezone()
-    return f"{here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"{here:%d %b %H:%M}"
 
 
 def _opened(page: Opened) -> dict[str, Editing]:

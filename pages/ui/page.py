@@ -111,14 +111,15 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     return Opened(settings, store, project, head)
 
 
-def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
-    """Draw the headline of a screen. `step` draws the next action on its right: a button, or `link_to`."""
+def finding(sentence: str, *, step: Callable[[], object] | None = None) -> object:
+    """Draw the headline of a screen. `step` draws the next action on its right. Returns its result."""
     whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line break in "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")
-        if step is not None:
-            with st.container(key="next_step", width="content"):
-                step()
+        if step is None:
+            return None
+        with st.container(key="next_step", width="content"):
+            return step()
 
 
 def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
@@ -130,7 +131,8 @@ def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
                 st.caption(intro)
         head = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
         if state.is_bare():
-            people.draw_who(store)
+            if not (state.is_task() and store.actor.is_unnamed):  # asked when the task begins
+                people.draw_who(store)
             if people.may(store, "reviewer"):
                 leave = {"view": None, "task": None}
                 st.button("Menu", icon=":material/menu:", type="tertiary", on_click=state.put_in_url, kwargs=leave)

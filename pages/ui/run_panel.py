@@ -205,8 +205,8 @@ def draw_unread(page: Opened, run: Run) -> None:
 
 
 def run_words(run: Run) -> str:
-    """Return the label of a run. It never changes, because a select box identifies a choice by its label."""
-    return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
+    """Return the label of a run in a select box."""
+    return f"{run.title}, {tables.when(run.created_at)}"
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:

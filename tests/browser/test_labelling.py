@@ -290,9 +290,12 @@ def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
         with drawn_anew(page):
             page.get_by_label(label, exact=True).fill(text)
             page.keyboard.press("Tab")
-    page.get_by_role("button", name="Begin this pass").click()
+    page.get_by_label("Instructions for all raters").fill("Slowly.")
+    page.get_by_role("button", name="Begin this pass").click()  # at once
     told(page, "Second look has begun")
-    return projects.list_passes(place.store, place.project_id)[0].pass_id
+    newest = projects.list_passes(place.store, place.project_id)[0]
+    assert newest.plan.instructions == "Slowly."
+    return newest.pass_id
 
 
 def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
