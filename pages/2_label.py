@@ -16,6 +16,7 @@ from pages.ui.page import Opened, finding, open_page, stop_with
 from pages.ui.screens import plain
 
 LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
+HIDDEN = ":material/visibility_off:"
 ELSEWHERE = "This link points to a labelling pass that isn't in this project."
 
 
@@ -50,11 +51,9 @@ def show(page: Opened) -> None:
     elif view == LABEL:
         draw_session(page, passed)
     elif not people.may(page, "reviewer"):
-        words = "Only reviewers can see all raters' labels. This keeps raters from influencing each other."
-        st.info(words, icon=":material/visibility_off:")
+        st.info("Only reviewers can see all labels, so that raters don't influence each other.", icon=HIDDEN)
     elif view == DECIDE and page.actor.is_unnamed:
-        words = "Enter your name to decide. Concord then checks that you aren't rating the same items."
-        st.info(words, icon=":material/visibility_off:")
+        st.info("Enter your name to decide. Concord then checks that you aren't rating the same items.", icon=HIDDEN)
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
     else:

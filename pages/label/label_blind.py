@@ -50,14 +50,12 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 )
         else:
             link_to("label", "Continue rating", icon=":material/edit_note:", labelling=first.pass_id)
-            st.button("Show the labels anyway", key=f"{key}_press", on_click=_show, args=(key,))
+            st.button(
+                "Show the labels anyway", key=f"{key}_press", on_click=st.session_state.update, args=({key: True},)
+            )
     return False
 
 
 def _rate(pass_id: str) -> None:
     state.put_in_url(labelling=pass_id)
     st.session_state[state.LABEL_VIEW] = "Label"
-
-
-def _show(key: str) -> None:
-    st.session_state[key] = True

@@ -29,21 +29,19 @@ def draw(store: Store, passed: LabelPass) -> None:
     if not (seen.queue or seen.decided or seen.n_touched):
         finding("There are no labels to decide on yet")
         return
-    stepless = any(aspect.scale.step is None for aspect in passed.plan.aspects)
-    step = "a tenth of the scale" if stepless else "one step"
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
-        st.caption(f"Raters differ on these items by more than {step}, or someone marked the label as wrong in triage.")
+        st.caption("Raters differ by more than one step or a tenth of the scale, or triage marked the label as wrong.")
         _draw_one(store, passed, seen)
     elif seen.decided:
         finding("You have decided on all items. Freeze the labels below.")
     else:
-        finding(f"Nothing to decide: no two raters differ by more than {step}")
+        finding("Nothing to decide: raters differ too little")
     if seen.decided:
         with st.expander(f"Decided so far: {len(seen.decided)}"):
-            rows = [(item_id, aspect, value) for (aspect, item_id), value in seen.decided.items()]
-            items, aspects, values = zip(*rows, strict=True)
-            grid.draw({"item": items, "aspect": aspects, "label": values}, alt="Decided labels", rows=8)
+            aspects, items = zip(*seen.decided, strict=True)
+            frame = {"item": items, "aspect": aspects, "label": list(seen.decided.values())}
+            grid.draw(frame, alt="Decided labels", rows=8)
     st.subheader("Freeze the labels", anchor=False)
     _draw_freeze(store, passed, seen)
 
@@ -54,8 +52,7 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
 
     def in_short(which: Which) -> str:
         said = ", ".join(f"{label.rater} {label.value:g}" for label in seen.queue[which][:6])
-        place = list(seen.queue).index(which) + 1
-        return f"{place} of {len(seen.queue)}: {which[1]}, {which[0]} ({said or 'no ratings here'})"
+        return f"{which[1]}, {which[0]} ({said or 'no ratings here'})"
 
     key = state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}")
     chosen = st.selectbox("Item", list(seen.queue), key=key, format_func=in_short, label_visibility="collapsed")
@@ -133,32 +130,25 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         "labels. It keeps individual ratings and comments. The original golden set doesn't change."
     )
     if seen.queue:
-        words = (
-            f"You haven't decided on {counted(len(seen.queue), 'item')} yet. If you freeze now, Concord uses the mean "
-            "of the raters' labels for undecided items."
-        )
-        st.warning(words, icon=":material/balance:")
-    where = (store, passed.project_id, passed.pass_id)
+        st.warning(f"You haven't decided on {counted(len(seen.queue), 'item')} yet.", icon=":material/balance:")
     combine: Combine = "replace"
     old = [golden.aspects[aspect].values for aspect in passed.aspects if aspect in golden.aspects]
     if any(values[position] is None for values in old for position in passed.plan.positions):
         key = state.widget(f"label_combine_{passed.pass_id}")
-        words = "Existing golden labels for these items"
+        words = "Existing golden labels"
         combine = st.radio(words, list(COMBINE_WORDS), format_func=COMBINE_WORDS.__getitem__, key=key)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        key = state.widget(f"label_frozen_{passed.pass_id}")
-        usual = f"{golden.name}, {passed.name}"
-        name = st.text_input("Name of the new golden set", value=usual, max_chars=120, key=key)
+        key, usual = state.widget(f"label_frozen_{passed.pass_id}"), f"{golden.name}, {passed.name}"
+        name = st.text_input("Name of the new golden set", usual, max_chars=120, key=key)
         if not people.button(store, "reviewer", "Freeze these labels", type="primary", icon=":material/ac_unit:"):
             return
     try:
-        golden_id = projects.freeze_labels(*where, name=name, combine=combine)
+        golden_id = projects.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
     except ConcordError as error:
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return
     view = store.goldens.get(golden_id)
-    counts_words = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
-    st.success(plain(f"{view.name} is frozen, with {view.n_items:,} items. Labels: {counts_words}."))
+    st.success(plain(f"{view.name} is frozen, with {view.n_items:,} items."))
     with st.container(horizontal=True):
         link_to("golden_set", "Open it", icon=":material/dataset:", golden=golden_id)
         link_to("calibrate", "Calibrate a judge on this golden set", icon=":material/tune:", golden=golden_id)

@@ -83,8 +83,9 @@ def draw(page: Opened) -> None:
         each = shared + -(-(items - shared) * plan.overlap // raters)
         on = ", ".join(shortened(one.aspect, SHORT) for one in aspects)
         scales = ", ".join(f"{one.aspect} from {one.scale.low:g} to {one.scale.high:g}" for one in aspects)
-        who = "by you alone" if raters == 1 else f"by {raters} raters"
-        load = "" if raters == 1 else f"{total:,} ratings in all, at most {each:,} for each rater. "
+        who, load = f"by {raters} raters", f"{total:,} ratings in all, at most {each:,} for each rater. "
+        if raters == 1:
+            who, load = "by you alone", ""
         # not a callback, which would miss what was typed just before the press
         pressed = finding(
             f"{counted(items, 'item')} of {shortened(golden.name, SHORT)}, rated for {on} {who}",
@@ -145,10 +146,9 @@ def _choose_rest(
     shared, overlap = items, 1
     if raters > 1:
         with st.container(horizontal=True, gap="medium"):
-            words = "All raters rate these items first, so that you can see their agreement early."
-            shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), words)
-            words = "With one rater per item, the raters cover the most items."
-            overlap = _number(golden, "overlap", "Raters per remaining item", (1, raters, 1), words)
+            early, most = "This shows their agreement early.", "With one rater per item, raters cover the most items."
+            shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), early)
+            overlap = _number(golden, "overlap", "Raters per remaining item", (1, raters, 1), most)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
         "Order",

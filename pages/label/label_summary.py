@@ -16,7 +16,6 @@ from core.store.store import Store
 from core.wording import counted, number
 from pages.ui import grid, people, state
 from pages.ui.accounts import auth_section
-from pages.ui.grid import Column
 from pages.ui.page import finding
 from pages.ui.screens import plain
 
@@ -57,9 +56,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
         f"{counted(len(seen.queue), 'item needs', 'items need')} a decision."
     )
     labelled, of = zip(*seen.done.values(), strict=True)
-    shares = [min(100, round(100 * n / all_)) if all_ else None for n, all_ in seen.done.values()]
-    frame = {"rater": list(seen.done), "labelled": labelled, "of": of, "progress": shares}
-    grid.draw(frame, {"progress": Column(digits=0, unit=" %")}, alt="Progress by rater", rows=8)
+    grid.draw({"rater": list(seen.done), "labelled": labelled, "of": of}, alt="Progress by rater", rows=8)
     _draw_address(passed)
 
 

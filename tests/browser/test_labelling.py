@@ -308,6 +308,6 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
     strike(bo, "4", then="4 of 4 · 4 done")
     view(bo, "Decide", "Keep all existing labels, and use new labels only to fill gaps")
     bo.get_by_role("button", name="Freeze these labels").click()
-    told(bo, "items. Labels: clarity on 4")
+    told(bo, "is frozen, with 4 items.")
     frozen = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
     assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)
