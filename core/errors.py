@@ -192,11 +192,11 @@ class NotFoundError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Another user saved first. The error has both texts, so nothing is lost."""
+    """Another user saved first. `theirs` is what they saved, if it is a text."""
 
-    def __init__(self, message: str, *, theirs: str, yours: str) -> None:
+    def __init__(self, message: str, *, theirs: str = "") -> None:
         super().__init__(message)
-        self.theirs, self.yours = theirs, yours
+        self.theirs = theirs
 
 
 class LostConnectionError(StoreError):

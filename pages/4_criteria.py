@@ -73,17 +73,20 @@ def show(page: Opened) -> None:
     finding(criteria_list.finding(opened, names, edit), step=lambda: criteria_judge.draw(page, opened, raises=raises))
     st.caption(plain(criteria_list.measured_on(opened, entries, edit, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
+    beside, conflict = right.container(key="effect"), False
     with left, st.container(border=True):
         criteria_text.draw_head(page, opened, names[opened.criteria_id])
         if state.url_id("edit"):
-            criteria_edit.draw_form(page, opened)
+            conflict = criteria_edit.draw_form(page, opened, beside)
         else:
             criteria_text.draw_lines(opened.text)
             st.caption(plain(criteria_text.origin_words(opened)))
-            with st.container(horizontal=True, gap="small"):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 criteria_edit.draw_edit_button(page, opened, primary=not (raises or scoring))
-    with right, st.container(key="effect"):
-        criteria_effect.draw(page, opened, names, rescore_id, scoring=scoring)
+    if not conflict:
+        said = projects.criteria_references(page.store, page.project.project_id, opened.aspect)
+        with beside:
+            criteria_effect.draw(page, opened, said, rescore_id, scoring=scoring)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")
     part = st.expander("Origin of these criteria", icon=":material/history:", key=key, on_change="rerun")

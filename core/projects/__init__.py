@@ -109,6 +109,7 @@ from core.projects.project_list import (
 from core.projects.reports import fused_file, judge_adapters, judge_file, measured_judges, repeval_file, report
 from core.projects.review import (
     cast_vote,
+    criteria_references,
     decide_point,
     hidden_votes,
     join_review,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, combinations, count
+from itertools import chain, count
 from textwrap import shorten
 
 from core.calibration.calibration_records import RoundSettings
@@ -32,7 +32,7 @@ LONGEST_TEXT = 20_000
 
 # ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LONGEST_POINT, _LONGEST_NAME = 44, 80
+_LONGEST_POINT, _LONGEST_NAME = 48, 80
 _END = re.compile(r"[.;!?](?=\s|$)|:$|[。！？；\n\r]+", re.MULTILINE)
 _LEAD = re.compile(
     r"^[\W\d_]*(?:(?:above all|most of all|very|strongly|slightly|always|to some extent|finally),?\s+)*"
@@ -63,8 +63,8 @@ def _points(text: str) -> tuple[str, ...]:
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
     """Name all criteria of an aspect by one or two of their points. Return a dict from id to name.
 
-    All names differ. Points that are not in the parents' texts are preferred. A name stays the same when criteria are
-    added to the project. `beside` are criteria of an unfinished run, which are not yet in the project.
+    All names differ. Points of the parents' texts are used only if there are no others. A name stays the same when
+    criteria are added to the project. `beside` are criteria of an unfinished run, which are not yet in the project.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
@@ -74,19 +74,20 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     taken: set[str] = set()
     for criteria_id, criteria in texts.items():
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
-        points = sorted(_points(criteria.text), key=lambda point: point in before)
+        points = [*_points(criteria.text)]
         points = [point for point in points if not _FRAME.match(point)] or points
-        pairs = [
-            (one, f"{one} + {other[0].lower()}{other[1:]}")
-            for one, other in combinations(points[:20], 2)
-            if not (one.startswith(other) or other.startswith(one))
-        ]
-        named = [(point, point) for point in points] + [pair for pair in pairs if len(pair[1]) <= _LONGEST_NAME]
         # otherwise an edit could be named after a point that it did not change
-        points = [name for _, name in sorted(named, key=lambda each: each[0] in before)]
-        points = points or ["Criteria" if criteria.text.strip() else "Baseline"]
-        numbered = (f"{points[0]} ({number})" for number in count(2))
-        name = next(each for each in chain(points, numbered) if each.casefold() not in taken)
+        new = [point for point in points if point not in before] or points
+        new = new or ["Criteria" if criteria.text.strip() else "Baseline"]
+        pairs = (
+            f"{one} + {other[0].lower()}{other[1:]}"
+            for one in new
+            for other in (new + points)[:20]
+            if not (one.startswith(other) or other.startswith(one))
+        )
+        numbered = (f"{new[0]} ({number})" for number in count(2))
+        free = (each for each in chain(new, pairs, numbered) if each.casefold() not in taken)
+        name = next(each for each in free if len(each) <= _LONGEST_NAME)
         names[criteria_id] = name
         taken.add(name.casefold())
     return names

@@ -231,8 +231,6 @@ def save_triage(
         raise ConflictError(
             f"{before.actor or 'Someone else'} triaged this item as “{before.verdict or 'no verdict'}” while you had "
             "it open. Nothing was overwritten. Review the item again, then decide.",
-            theirs=before.verdict,
-            yours=triage.verdict,
         )
     read = said[-1].number if said else 0  # fails if somebody writes between this read and the write
     return store.events.add(project_id, triage, store.actor, form=form, expected=read)

@@ -277,7 +277,7 @@ class FusionKept(Entry):
     """
 
     kind = "fusion kept"
-    does = "fusion kept"
+    does = "saved a fusion as a judge"
     golden_id: str
     aspect: str
     parts: tuple[Mapping[str, Any], ...]
@@ -300,7 +300,7 @@ def fuse_judges(
     return fuse(*_judges(store, project_id, golden_id, aspect, judge_ids), settings)
 
 
-@requires("reviewer", "kept a fusion")
+@requires("reviewer")
 def save_fusion(
     store: Store,
     project_id: str,

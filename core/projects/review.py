@@ -147,9 +147,7 @@ class OpenReview:
             raise UsageError("This point is no longer open. Reload the review.")
         raise ConflictError(
             f"{made.actor or 'Someone'} decided on this point while you had it open. Nothing was overwritten. The "
-            f"decision was {made.verdict}: {made.reason}",
-            theirs=f"{made.verdict}: {made.reason}",
-            yours="",
+            f"decision was {made.verdict}: {made.reason}"
         )
 
 
@@ -186,11 +184,23 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
     return OpenReview(tuple(points), tuple(joined), tuple(decisions[::-1]))
 
 
+def criteria_references(store: Store, project_id: str, aspect: str) -> dict[str, str]:
+    """Name all criteria of an aspect for use in a sentence; return id → for example "version 2" or "“Be brief”".
+
+    Criteria are named after the newest version of the judge that has no other criteria, else by `criteria_names`.
+    """
+    quoted = {each: f"“{name}”" for each, name in criteria_names(store, project_id, aspect).items()}
+    for version in judge_line(store, project_id, aspect).versions:
+        if len(version.criteria_ids) == 1:
+            quoted[version.criteria_ids[0]] = version.name
+    return quoted
+
+
 def _changes(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
     """Yield proposals and edits without a decision, as points without votes."""
-    names = criteria_names(store, project_id, aspect)
+    names = criteria_references(store, project_id, aspect)
     for run in store.runs.all(project_id):  # newest first
         if (run.kind, run.golden_id, run.aspect) != ("round", golden_id, aspect):
             continue
@@ -199,7 +209,7 @@ def _changes(
             if proposal.decision is None:
                 change = "an undefined amount" if gain.value is None else change_figures(gain.value, gain.interval)
                 text = f"Agreement changes by {change} on {gain.n} items that weren't used for refining."
-                title = f"Replace “{names[old]}” with “{names[new]}”?"
+                title = f"Replace {names[old]} with {names[new]}?"
                 yield Point(f"proposal:{run.run_id}:{new}", title, text, new, old, run.run_id)
     settled = {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
     settled |= set(judge_line(store, project_id, aspect).followed)
@@ -207,7 +217,7 @@ def _changes(
     for new, entry in listed.items():
         if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in settled:
             text = f"{entry.author or 'Someone'} edited the criteria" + (f": {entry.note}" if entry.note else ".")
-            title = f"Replace “{names[entry.parents[0]]}” with “{names[new]}”?"
+            title = f"Replace {names[entry.parents[0]]} with {names[new]}?"
             yield Point(f"edit:{new}", title, text, new, entry.parents[0])
 
 
@@ -223,7 +233,7 @@ def _items(
         picked = triage.picked and (current is None or triage.subject_id in current.criteria_ids)
         if not settled and (picked or triage.verdict not in ("", "judge wrong")):
             did = f"marked this item “{triage.verdict}”" if triage.verdict else "selected this item for the next round"
-            text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
+            text = f"{triage.actor or 'Someone'} {did}" + (f": {triage.note}" if triage.note else ".")
             yield Point(key, _CLAIMS[triage.verdict], text, triage.subject_id, item_id=item_id)
 
 
@@ -357,7 +367,7 @@ def decide_point(
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():
         raise UsageError("The votes don't support this decision. Enter a reason.")
-    why = reason.strip() or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
+    why = reason.strip() or f"{point.tally or 'No votes'}."
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(
         golden_id, aspect, point.title, verdict, why, point.tally, point.item_id, criteria_id, subject=key

@@ -149,8 +149,6 @@ class Events(StorePart):
                     raise ConflictError(
                         f"{same.actor or 'Someone else'} recorded a decision on this while you had it open. Nothing "
                         "was overwritten. Review the other decision, then decide again.",
-                        theirs=same.body,
-                        yours=body,
                     )
             who = {"project_id": project_id, "actor": actor.name, "role": actor.role, "form": form, "body": body}
             transaction.insert_new(events, row_of(events, entry, **who))

@@ -328,10 +328,9 @@ class KeptCriteria(StorePart):
             if expected_head is not None and parent.head not in (expected_head, edit.criteria_id):
                 theirs = _entry(transaction, project_id, parent.head)
                 raise ConflictError(
-                    f"{theirs.author or 'Somebody else'} saved another edit of these criteria first. Compare the two "
+                    f"{theirs.author or 'Someone else'} saved another edit of these criteria first. Compare the two "
                     "texts, then save yours separately or discard it.",
                     theirs=theirs.text,
-                    yours=edit.text,
                 )
             if parent.head != edit.criteria_id:
                 _insert(transaction, project_id, parent.golden_id, [edit])

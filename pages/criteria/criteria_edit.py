@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -14,6 +14,9 @@ from core.word_diff import word_diff
 from pages.ui import diff_view, drafts, people, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 
 def draw_edit_button(page: Opened, entry: CriteriaEntry, *, primary: bool) -> None:
@@ -37,8 +40,11 @@ def draw_edit_button(page: Opened, entry: CriteriaEntry, *, primary: bool) -> No
         st.caption(f"You have an unsaved edit from {plain(tables.when(draft.kept_at))}.")
 
 
-def draw_form(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the form, which saves the text as a new version and scores it next to its parent."""
+def draw_form(page: Opened, entry: CriteriaEntry, beside: DeltaGenerator) -> bool:
+    """Draw the form, which saves the text as a new version and scores it next to its parent.
+
+    If someone else saved first, draw both texts in `beside` and return True.
+    """
     subject, name = drafts.criteria_subject(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
     drafts.draw_draft_notice(page, editing, entry.head)
@@ -59,7 +65,7 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
                 *where, text, page.actor.name, note=(note or "").strip(), expected_head=expected_head
             )
         except ConflictError as clash:
-            st.session_state[state.CONFLICT] = entry.criteria_id, clash.theirs
+            st.session_state[state.CONFLICT] = entry.criteria_id, clash.theirs, str(clash)
             return
         except ConcordError as error:
             st.error(plain(str(error)), title="Nothing was saved", icon=":material/error:")
@@ -71,34 +77,21 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
     if submitted:
         save(editing.base)
     drafts.watch(page, editing)
-    about, theirs = st.session_state.get(state.CONFLICT, ("", ""))
-    if about == entry.criteria_id:
-        _draw_conflict(page, entry, editing, (theirs, text), save)
-
-
-def _draw_conflict(
-    page: Opened, entry: CriteriaEntry, editing: drafts.Editing, both: tuple[str, str], save: Callable[[str], None]
-) -> None:
-    """Draw both texts and their difference, so that the user can decide which one to save."""
-    st.warning(
-        "Someone else saved a new version of these criteria while you were editing. Compare both versions below.",
-        icon=":material/call_split:",
-    )
-    for column, heading, shown in zip(
-        st.columns(2), ("Their version (saved)", "Your version (not saved yet)"), both, strict=True
-    ):
-        with column:
-            st.markdown(f"**{heading}**")
-            st.text(shown)
-    st.markdown("**Changes from their version to yours**")
-    diff_view.draw(word_diff(*both))
-    with st.container(horizontal=True):
-        if people.button(page, "reviewer", "Save my version separately", type="primary", key="conflict_save"):
-            save(entry.head)
-        if st.button("Discard my version", key="conflict_drop"):
-            del st.session_state[state.CONFLICT]
-            drafts.done(page, editing)
-            st.rerun()
+    about, theirs, words = st.session_state.get(state.CONFLICT, ("", "", ""))
+    if about != entry.criteria_id:
+        return False
+    with beside:
+        st.warning(plain(words), icon=":material/call_split:")
+        st.markdown("**Changes from their version to yours**")
+        diff_view.draw(word_diff(theirs, text))
+        with st.container(horizontal=True):
+            if people.button(page, "reviewer", "Save my version separately", type="primary", key="conflict_save"):
+                save(entry.head)
+            if st.button("Discard my version", key="conflict_drop"):
+                del st.session_state[state.CONFLICT]
+                drafts.done(page, editing)
+                st.rerun()
+    return True
 
 
 def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:

@@ -102,7 +102,7 @@ def _draw_known(
             became = _changes(run_id, entry.criteria_id, parent_id, page)
             n_broken = sum(became.values())
             fixed = f"{counted(len(became) - n_broken, 'misaligned item')} fixed, {n_broken} new"
-            st.markdown(f"**{fixed}** compared with “{plain(names.get(parent_id, 'its parent'))}”")
+            st.markdown(f"**{fixed}** compared with {plain(names.get(parent_id, 'its parent'))}")
     if parent_id:
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)

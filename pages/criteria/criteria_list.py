@@ -105,7 +105,7 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
         }.get(claim_of(edit), f"Agreement {where}: {before} before, {after} now.")
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        return f"“{names[entry.criteria_id]}” hasn't been measured for {entry.aspect} yet"
+        return f"“{names[entry.criteria_id]}” hasn't been measured for {entry.aspect} yet."
     return f"Agreement with raters on the calibration set: {number(newest.alignment.value)}."
 
 

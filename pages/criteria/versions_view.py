@@ -29,12 +29,16 @@ def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
     family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
     by_id = {entry.criteria_id: entry for entry in family}
-    best = tables.best_first(family)[0]
+    best, said = (
+        tables.best_first(family)[0],
+        projects.criteria_references(page.store, page.project.project_id, opened.aspect),
+    )
     if (found := tables.newest_calibration(best)) is not None and found.alignment.value is not None:
         figure = number(found.alignment.value)
-        finding(f"“{names[best.criteria_id]}” has the highest agreement on the calibration set: {figure}.")
+        name = said[best.criteria_id]
+        finding(f"{name[0].upper()}{name[1:]} has the highest agreement on the calibration set: {figure}.")
     if len(by_id) > 1:
-        _draw_pair(page, by_id, opened, names)
+        _draw_pair(page, by_id, opened, said)
     else:
         st.caption("These criteria have only one version so far. Edits and refinement rounds add more versions.")
     _draw_table(page, family, names)

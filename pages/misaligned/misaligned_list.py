@@ -59,9 +59,8 @@ def draw_list(selection: Selection) -> None:
             kwargs={"item": marked[0] if marked else None, "section": None},
             disabled=len(marked) != 1,
         )
-    with st.container(horizontal=True, vertical_alignment="center"):
         if not misaligned_triage.draw_last(selection):
-            st.caption("Select rows at the left edge, then choose a verdict for all of them.")
+            st.caption("Select rows at the left edge.", width="content")
     golden = label_item.cached_golden(selection.run.golden_id, selection.page.store)
     texts = {item.item_id: tables.one_line(item.target)[:MOST_TEXT] for item in golden.items}
     frame = pd.DataFrame(
@@ -85,7 +84,7 @@ def draw_list(selection: Selection) -> None:
         selection_mode="multi-row",
         hide_index=True,
         column_config={
-            "text": st.column_config.TextColumn(width=300),
+            "text": st.column_config.TextColumn(width=420),
             "gap (SD)": st.column_config.NumberColumn(format="%.2f", width="small", help=gap_help),
             "item": None,
             "raters": number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NOW_ALIGNED, NOW_MISALIGNED = "fixed", "broken"
 SCORING = ("calibration", "rescore", "round", "version")
-CRITERIA_WORDS = 90
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         usual = next((criteria_id for criteria_id in followed if criteria_id in by_id), next(iter(by_id)))
         linked = state.url_id("criteria") or usual
         chosen_id = linked if linked in by_id else usual
-        words = {criteria_id: criteria_words(entry) for criteria_id, entry in by_id.items()}
+        words = criteria_words(page, by_id.values(), run.aspect)
         criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
         st.text(criteria.text or "This is the baseline, which has no criteria.")
     if linked not in by_id:
@@ -147,11 +146,11 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
     return tables.best_first(scored)
 
 
-def criteria_words(entry: CriteriaEntry) -> str:
-    """Return the newest alignment of criteria with their first words: ``"0.47 · The summary …"``."""
-    value = entry.alignments[0].alignment.value if entry.alignments else None
-    text = tables.one_line(entry.text) or "the baseline"
-    return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"
+def criteria_words(page: Opened, entries: Iterable[CriteriaEntry], aspect: str) -> dict[str, str]:
+    """Return criteria id → name and newest agreement, for example "version 2 · 0.83"."""
+    said = projects.criteria_references(page.store, page.project.project_id, aspect)
+    newest = {each.criteria_id: each.alignments[0].alignment.value if each.alignments else None for each in entries}
+    return {criteria_id: f"{said[criteria_id]} · {number(value)}" for criteria_id, value in newest.items()}
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -196,7 +195,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
         facts.append(f"{scored.counts['unread']} unreadable")
     with place.container(gap="xsmall"):
         if n:
-            finding(f"{selection.judge} and raters disagree on {counted(n, 'item')}")
+            finding(f"{selection.judge} and raters disagree on {counted(n, 'item')}.")
         else:
-            finding(f"{selection.judge} and raters agree on all {len(scored):,} calibration items")
+            finding(f"{selection.judge} and raters agree on all {len(scored):,} calibration items.")
         st.caption(" · ".join(facts))

@@ -95,7 +95,7 @@ def draw_last(selection: Selection) -> bool:
         if len(last.numbers) == 1:
             state.put_in_url(item=next(iter(last.numbers)))
 
-    st.markdown(f":{'gray' if last.good else 'orange'}[{plain(last.said)}]", width="content")
     if last.numbers:
         st.button("Undo", key=state.widget("misaligned_undo"), shortcut="U", on_click=undo)
+    st.markdown(f":{'gray' if last.good else 'orange'}[{plain(last.said)}]", width="content")
     return True

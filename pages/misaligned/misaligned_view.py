@@ -40,8 +40,8 @@ SHEET = """
 | --- | --- |
 | **1** **2** **3** | mark *judge wrong*, *label wrong*, *ambiguous*; open the next item that has no verdict |
 | **P** | pick the item for the next round, or remove the pick |
-| **→** or **J** | next item |
-| **←** or **K** | previous item |
+| **→** or **J** | next item |
+| **←** or **K** | previous item |
 | **N** | write a note, then press **Enter** to save it or **Esc** to leave the field |
 | **U** | undo the last verdict, pick or note |
 """
@@ -153,7 +153,7 @@ def _draw_heading(selection: Selection, item: ItemScore, place: str) -> None:
     with st.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(misaligned_item.heading(item), width="content")
         if known is not None:
-            said = f"{known.actor or 'Somebody'}: {misaligned_filters.triage_words(known)}, {tables.when(known.at)}"
+            said = f"{known.actor or 'Someone'}: {misaligned_filters.triage_words(known)}, {tables.when(known.at)}"
             place += f" · {plain(said)}"
         st.caption(place, width="content")
         if gate["disabled"]:

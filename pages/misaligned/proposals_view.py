@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 import streamlit as st
 
@@ -80,7 +78,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
     st.markdown(f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide")
     alt = "Proposals: undecided first, then by difference on the inner fold, largest first"
     grid.draw(frame, COLUMNS, alt=alt, rows=7, key=state.PROPOSALS, pick=grid.Pick(ids, picked))
-    _draw_one(selection, run, proposals[ids.index(picked)], names)
+    _draw_one(selection, run, proposals[ids.index(picked)])
 
 
 def _interval(difference: PairedDifference) -> str:
@@ -101,12 +99,12 @@ def _difference_words(difference: PairedDifference) -> str:
     }[claim(difference.value, difference.interval, difference.p)]
 
 
-def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, names: Mapping[str, str]) -> None:
-    parent, name = tables.name_of(proposal.parent, names), tables.name_of(proposal.criteria, names)
+def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal) -> None:
+    said = projects.criteria_references(selection.page.store, selection.page.project.project_id, run.aspect)
     criteria_id = proposal.criteria.criteria_id
     left, right = st.columns([11, 9], gap="large")
     with left:
-        st.markdown(f"**From “{plain(parent)}” to “{plain(name)}”**")
+        st.markdown(f"**From {plain(said[proposal.parent.criteria_id])} to {plain(said[criteria_id])}**")
         diff_view.draw(word_diff(proposal.parent.text, proposal.criteria.text))
         became = changes(run.run_id, criteria_id, proposal.parent.criteria_id, selection.page)
         picked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()

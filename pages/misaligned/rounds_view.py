@@ -102,7 +102,7 @@ def _draw_form(selection: Selection) -> None:
             "Refine",
             list(by_id),
             default=[here] if here in by_id else list(by_id)[:1],
-            format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
+            format_func=criteria_words(page, by_id.values(), selection.run.aspect).__getitem__,
             key=state.widget(f"round_parents_{here}"),
             help=(
                 "Concord writes separate proposals for each set of criteria. The number after each set shows its "
@@ -152,10 +152,8 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
         "text": [tables.one_line(label_item.item_of(*golden, item_id).target)[:200] for item_id in picked],
         "found": [triage[item_id].verdict for item_id in picked],
         "note": [triage[item_id].note for item_id in picked],
-        "by": [triage[item_id].actor or tables.DASH for item_id in picked],
-        "picked": picked,
     }
-    grid.draw(frame, {"text": Column(width=230)}, alt="Items picked for this round", rows=6)
+    grid.draw(frame, {"text": Column(width=300)}, alt="Items picked for this round", rows=6)
     st.caption("Concord tests proposals on items from other sources.")
     return tuple(picked)
 

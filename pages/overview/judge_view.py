@@ -231,11 +231,13 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
         except ConcordError:
             parents = ()
         before = next(iter(parents), "")
-    names = projects.criteria_names(page.store, page.project.project_id, line.aspect)
+    where = page.store, page.project.project_id, line.aspect
     changed = new[0] if len(new) == 1 and before else ""
     if changed:
-        st.caption(plain(f"Changes from “{names.get(before, 'its parent')}”"))
+        said = projects.criteria_references(*where).get(before, "its parent")
+        st.caption(plain(f"Changes from {said}"))
         diff_view.draw(word_diff(text_of(before), text_of(changed)), changed_only=True)
+    names = projects.criteria_names(*where)
     for criteria_id in ids:
         if criteria_id != changed:
             with st.expander(plain(names.get(criteria_id, "Criteria")), expanded=len(ids) == 1):
@@ -261,5 +263,5 @@ def draw_history(page: Opened, line: JudgeLine) -> None:
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
                 st.caption(
-                    plain(f"{decision.actor or 'Somebody'} {decision.description}, {tables.when(decision.at)}{why}")
+                    plain(f"{decision.actor or 'Someone'} {decision.description}, {tables.when(decision.at)}{why}")
                 )

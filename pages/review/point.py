@@ -14,7 +14,6 @@ from core.word_diff import word_diff
 from core.wording import number
 from pages.criteria import criteria_text
 from pages.label import label_item
-from pages.overview import judge_view
 from pages.ui import diff_view, state, tables
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -58,10 +57,7 @@ def _draw_disagreement(page: Opened, where: tuple[str, str, str], point: Point, 
     name, score, gap = "unknown", math.nan, ""
     try:
         if about is not None:
-            names = projects.criteria_names(page.store, project_id, about.aspect)
-            version = judge_view.line_of(page, aspect).followed.get(about.criteria_id)
-            alone = version is not None and version.criteria_ids == (about.criteria_id,)
-            name = judge_view.state_words(version) if alone else names[about.criteria_id]  # maybe an old one
+            name = projects.criteria_references(page.store, project_id, aspect)[about.criteria_id]
             scored = projects.item_scores(page.store, run_id, point.subject_id).by_id.get(point.item_id)
             if scored is not None:
                 score, gap = math.nan if scored.score is None else scored.score, tables.gap_words(scored)

@@ -108,10 +108,11 @@ def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
             state.attempt("Not left", projects.leave_review, page.store, *where)
         state.put_in_url(view=None)
 
+    n_decided = sum(made.verdict != "postponed" for made in review.decided)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if is_demo(page.project.project_id):
             st.badge("simulated labels", color="gray")
-        st.markdown(f"**{counted(len(review.points), 'open point')}**, {len(review.decided)} decided", width="content")
+        st.markdown(f"**{counted(len(review.points), 'open point')}**, {n_decided} decided", width="content")
         st.space("stretch")
         st.button("Leave", icon=":material/logout:", type="tertiary", key=state.widget("review_leave"), on_click=leave)
     _watch(page, projects.review_moved(page.store, page.project.project_id))

@@ -11,7 +11,6 @@ from pages.ui.grid import Column
 from pages.ui.page import Opened, finding
 
 ROWS = 100
-NOBODY = "no one named"
 SAID = ("reason", "text", "note")
 
 
@@ -45,7 +44,7 @@ def draw(page: Opened) -> None:
     grid.draw(
         {
             "when": [tables.when(entry.at) for entry in entries],
-            "who": [entry.actor or NOBODY for entry in entries],
+            "who": [entry.actor or tables.DASH for entry in entries],
             "what": [tables.one_line(did) for did, _ in lines],
             "about": [about for _, about in lines],
             "said": [tables.one_line(words) for words in said],

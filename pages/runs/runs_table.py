@@ -13,7 +13,6 @@ from pages.ui import tables
 from pages.ui.grid import Column
 from pages.ui.run_panel import makes_calls
 
-NOBODY = "no one named"
 COLUMNS = {
     "progress": Column(digits=0, unit=" %"),
     "golden set": Column(width=180),
@@ -43,7 +42,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
         "judge": [judge_words(run.judge_spec) for run in runs],
         "started": [tables.when(run.started_at) for run in runs],
         "took": [duration(tables.seconds_taken(run, now)) for run in runs],
-        "by": [(starters[run.run_id] or NOBODY) if run.run_id in starters else tables.DASH for run in runs],
+        "by": [starters.get(run.run_id) or tables.DASH for run in runs],
     }
     if any(makes_calls(run) for run in runs):
         shown["calls"] = [run.calls if makes_calls(run) else None for run in runs]

@@ -7,9 +7,14 @@
   const answer = new EventTarget();
   const chosen = () => localStorage.getItem(key) ?? "system";
   const matches = () => (chosen() === "system" ? system.matches : chosen() === "dark");
-  const tell = () => answer.dispatchEvent(Object.assign(new Event("change"), { matches: matches(), media: query }));
+  const paint = () => { document.documentElement.style.colorScheme = matches() ? "dark" : "light"; }; // dialogs too
+  const tell = () => {
+    paint();
+    answer.dispatchEvent(Object.assign(new Event("change"), { matches: matches(), media: query }));
+  };
   Object.defineProperties(answer, { matches: { get: matches }, media: { value: query } });
   window.matchMedia = (asked) => (asked === query ? answer : ask(asked));
+  paint();
   system.addEventListener("change", tell);
   addEventListener("storage", (event) => { if (event.key === key) tell(); }); // chosen in another tab
   window.concordTheme = {

@@ -124,8 +124,14 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
 
 
 def gap_words(item: ItemScore) -> str:
-    """Say whether the judge is too lenient, too strict or aligned on an item, or why its reply could not be read."""
-    return f"unread: {item.reason}" if item.side == "unread" else item.side
+    """Say whether the judge is too lenient, too strict or aligned on an item, or why its reply could not be read.
+
+    A score above the label can still be "relatively too strict", next to how high the judge scores other items.
+    """
+    if item.score is None or item.gap is None:
+        return f"unread: {item.reason}"
+    contrary = item.is_misaligned and (item.score - item.label) * item.gap < 0
+    return f"relatively {item.side}" if contrary else item.side
 
 
 def status_words(run: Run) -> str:

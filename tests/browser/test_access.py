@@ -32,7 +32,9 @@ def test_every_screen_can_be_read_in_both_themes_and_says_no_error_by_link_or_by
             rest_at(page, entry.title)
             assert page.evaluate("getComputedStyle(document.querySelector('.stApp')).colorScheme") == scheme
             wrong += [f"{screen}, {scheme}: {text}" for text in page.evaluate(FAINT)]
-    assert not wrong
+    page.get_by_role("button", name="Enter your name").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert not wrong + page.evaluate(FAINT)
 
 
 def rest_at(page: Page, title: str) -> None:

@@ -66,12 +66,12 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     wrong = [score for score in scored if score.gap is not None and abs(score.gap) >= 0.5]
     shown = table(screen)
     assert list(shown["item"]) == [score.item_id for score in wrong]
-    assert list(shown["the judge is"]) == ["▲ too lenient" if score.gap > 0 else "▼ too strict" for score in wrong]
+    assert list(shown["the judge is"].str[0]) == ["▲" if score.gap > 0 else "▼" for score in wrong]
     assert shown["text"].iloc[0].startswith(real.golden.items[real.golden.item_ids.index(wrong[0].item_id)].target[:40])
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
     n = len(wrong)
-    assert bare(screen.header[0].value).endswith(f" and raters disagree on {n} items")
+    assert bare(screen.header[0].value).endswith(f" and raters disagree on {n} items\\.")
     facts = f"▲ {lenient} too lenient · ▼ {n - lenient} too strict · 0 of {n} triaged · 0 picked"
     assert facts in bare(texts(screen))
 
@@ -117,7 +117,7 @@ def test_a_link_to_what_is_not_there_is_told(opened: Open, ids: dict[str, str], 
 def test_filters_stand_in_the_link(opened: Open, scored: tuple[ItemScore, ...]) -> None:
     screen = opened(section="list")
     screen.pills(key="form_misaligned_sides").set_value(["too lenient"]).run()
-    assert set(table(screen)["the judge is"]) == {"▲ too lenient"}
+    assert set(table(screen)["the judge is"].str[0]) == {"▲"}
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     system = scored[0].item.system_id
     screen.multiselect(key="form_misaligned_systems").set_value([system]).run()

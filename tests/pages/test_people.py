@@ -353,8 +353,8 @@ def test_the_log_shows_who_did_what_newest_first(store: Store, project: str) -> 
     screen = open_log(run(prepared("10_runs", project=project)))
     assert log_of(screen) == [
         ("<b>Ann</b>", "annotator", "decided on a label (a)"),
-        ("no one named", "admin", "added a golden set"),
-        ("no one named", "admin", "made the project"),
+        ("—", "admin", "added a golden set"),
+        ("—", "admin", "made the project"),
     ]
     assert grids(screen)[0]["said"][0] == "why so?"
     for strange in ("99", "0x"):

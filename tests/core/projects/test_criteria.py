@@ -49,8 +49,8 @@ def test_a_name_that_is_taken_gets_a_second_point_before_a_number(named: Named) 
         ("Judge the text by these points. Above all, reward texts that are short.", "Short"),
         ("5: Every statement can be traced.\n4: One is not.", "Every statement can be traced"),
         ("- (2) Be clear about who did it", "Be clear about who did it"),
-        ("Take off 0.5 for a teaser that addresses the reader.", "Take off 0.5 for a teaser that addresses…"),
-        ("x" * 60, "X" + "x" * 42 + "…"),
+        ("Take off 0.5 for a teaser that addresses the reader.", "Take off 0.5 for a teaser that addresses the…"),
+        ("x" * 60, "X" + "x" * 46 + "…"),
         ("", "Baseline"),
         ("?", "Criteria"),
     ],
@@ -60,11 +60,11 @@ def test_a_name_is_the_first_point_of_the_text(named: Named, text: str, name: st
 
 
 def test_a_version_is_named_after_what_is_new_and_renames_nothing(named: Named) -> None:
-    names = ["Ask what a reader would believe who has…", "A figure exchanged for another one of the…"]
+    names = ["Ask what a reader would believe who has only…", "A figure exchanged for another one of the source"]
     assert named(LADDER, REFINED) == names
     assert named(LADDER, REFINED, REFINED + "\nHalf points may be given.") == [*names, "Half points may be given"]
-    texts = ("Be short.", "Be clear. Be fair.", "Be clear. Be fair. Be short.")  # what is new has a name that is taken
-    assert named(*texts) == ["Be short", "Be clear", "Be short + be clear"]
+    old, new = "a " * 22, "b " * 22  # what is new has a name that is taken, and what is old names no edit
+    assert named(old, new, f"{old}.\n{new}")[2].endswith("a (2)")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -53,7 +53,7 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (ReviewLeft("g", "a"), "left the review (a)"),
     (Vote("g", "a", ODD, "abstain"), "voted abstain (a)"),
     (PointDecided("g", "a", ODD, "postponed", "r", "1 for, 0 against", "i", "c"), "decided: postponed (a)"),
-    (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
+    (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "saved a fusion as a judge (a)"),
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "described the scale's levels (a)"),
     (Highlighted("i0", (Span(2, 5, "cat"),)), "highlighted words in an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),

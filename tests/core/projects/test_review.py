@@ -82,7 +82,7 @@ def test_what_is_accepted_rejected_and_postponed(store: Store, where: tuple[str,
     assert [(made.verdict, made.reason, made.tally) for made in after.decided] == [
         ("rejected", "too long", ""),
         ("accepted", "1 for, 0 against, 0 abstained.", "1 for, 0 against, 0 abstained"),
-        ("postponed", "Postponed.", "1 for, 0 against, 0 abstained"),
+        ("postponed", "1 for, 0 against, 0 abstained.", "1 for, 0 against, 0 abstained"),
     ]
     assert after.decided[1].criteria_id == keys[1].partition(":")[2]
 
@@ -155,7 +155,7 @@ def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
     )
     assert projects.open_review(store, project, golden_id, "b").points == ()
     with monkeypatch.context() as patched:  # a version with other criteria is current: its faults are others
-        line = SimpleNamespace(current=SimpleNamespace(criteria_ids=("c2",)), followed=())
+        line = SimpleNamespace(current=SimpleNamespace(criteria_ids=("c2",)), followed=(), versions=())
         patched.setattr("core.projects.review.judge_line", lambda *_: line)
         assert [point.item_id for point in projects.open_review(store, *where).points] == ["i3"]
     projects.decide_point(ann, *where, points[0].key, verdict="rejected", reason="the label is right")

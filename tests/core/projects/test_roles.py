@@ -38,7 +38,7 @@ READING = """
     fuse_judges fused_file get_fusion
     estimate_fusion fusion_result
     judge_adapters
-    criteria_names get_draft
+    criteria_names criteria_references get_draft
     default_measure measured_judges judges_shown readable_judges with_kept_split as_compared calibration_of
     still_rating get_anchors my_highlights
     seen_labels label_planning repeval_file

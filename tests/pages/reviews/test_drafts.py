@@ -61,7 +61,7 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     assert "Someone else has saved a new version since you opened this one" in texts(screen)
     press(screen, "Save and re-score")
-    assert "What Bo wants." in texts(screen)
+    assert "Bo saved another edit" in texts(screen)
     kept = projects.get_draft(ann, reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "What Ann wants."
