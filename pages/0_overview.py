@@ -53,7 +53,7 @@ def show(page: Opened) -> None:
         if report is not None:
             overview_view.draw_agreement(now, report)
             overview_view.draw_systems(now, report)
-        else:
+        elif now.waiting or now.line.versions:  # otherwise the headline has the only step
             overview_view.draw_to_do(page, now, version)
     with right:
         if report is not None:

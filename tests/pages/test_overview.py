@@ -94,6 +94,7 @@ def test_an_empty_project_begins_in_a_press(empty: Place) -> None:
     assert "demo" in texts(screen)
     press(screen, "Add the sample summaries")
     assert "There is no judge for coherence yet: summaries has 144 labelled items." in texts(screen)
+    assert "To improve the judge" not in texts(screen)
 
 
 def test_a_golden_set_without_labels_says_what_to_do(empty: Place) -> None:
