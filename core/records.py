@@ -219,7 +219,7 @@ class GoldenSet:
         return len(names - {""})
 
     def labels(self, aspect: str) -> FloatArray:
-        """Return labels (n_items,) float64, NaN = unlabelled.
+        """Return the labels (n_items,) as float64; NaN for an unlabelled item.
 
         Raises KeyError for an unknown aspect.
         """

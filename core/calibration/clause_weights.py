@@ -42,8 +42,8 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
     Criteria without ratings per clause keep their scores.
 
     Returns:
-        Mean scores (n_items,) to fit the map to the human scale and the intervals. The items are divided into folds by
-        source, and each fold is scored with weights learnt on the other folds.
+        Mean scores (n_items,), for fitting the intervals and the map to the human scale. The items are divided into
+        folds by source, and each fold is scored with weights learnt on the other folds.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

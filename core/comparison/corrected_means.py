@@ -37,8 +37,6 @@ def judged_items(
     """Join the labels of `golden` on `aspect` with the scores in `rows`.
 
     Args:
-        golden: The golden set.
-        aspect: The aspect of the labels.
         rows: Scores of items, which need not be in `golden`. The rows also provide the systems and sources that
             `golden` lacks. An item without a source is its own source.
         seen: Positions of items to leave out, because their labels were used to choose or fit the judge.
@@ -132,7 +130,8 @@ def estimate_means(
 
     Args:
         golden: Items with labels.
-        verdicts: Verdicts on items of the golden set and any others. A file needs columns for system and source.
+        verdicts: Verdicts on items of the golden set and any others. If this is a file, its columns
+            name the system and source of each item.
         aspect: The aspect of the labels.
         judge_file: The judge's file. Its calibration items are left out, like those marked in `verdicts`.
         all_items: Keep the judge's calibration items. The estimate is then optimistic.

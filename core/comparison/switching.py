@@ -70,7 +70,7 @@ def switch(
         One record per model, the judge's own model first.
 
     Raises:
-        UsageError: No model is named, more than `MOST` are named, or the judge is not a judge.yaml.
+        UsageError: No model is named, more than `MOST` are named, or the judge is not from a judge.yaml.
         GoldenError: The criteria were chosen on all labelled items, so none is held out.
         JudgeError, ProviderError: The judge failed.
     """

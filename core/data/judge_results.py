@@ -205,7 +205,7 @@ def _last(column: str) -> str:
 class ResultRow:
     """One row of a result file.
 
-    `replies` is None if the row has a `score`, which is kept as in the file.  `words` are the replies, or the reason
+    `replies` is None if the row has a `score`, which is kept as in the file. `words` are the replies, or the reason
     given with a score.
     """
 
@@ -556,8 +556,6 @@ def preview(
     """Match results with the items of `golden`, and return a preview. Nothing is stored.
 
     Args:
-        results: The opened file.
-        golden: The golden set.
         aspect: The aspect that the results are about.
         corrected: Column that the user chose for a role; None means that no column has the role.
 

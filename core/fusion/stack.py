@@ -1,11 +1,11 @@
 """Combine several judges and metrics (the *parts*) of a golden set into one judge, without calls.
 
 A part has seen a source if it was calibrated or fitted on labels of the source. Weights are fitted on some of the
-sources that no part has seen, and measured on the others. Parts made for a fusion can learn from the sources to fit on,
-with cross-fitting (`cross_fitted`).
+sources that no part has seen, and measured on the others. Parts made for a fusion can also learn from the sources
+on which weights are fitted, if their scores are cross-fitted (`cross_fitted`).
 
-Scores of parts are (n_assistants, n_items), with higher values better and NaN for a missing score, which counts as the
-part's mean. An item without any score stays NaN.
+Scores of parts have the shape (n_parts, n_items), and higher is better. A missing score is NaN and counts as the part's
+mean. If no part has a score for an item, its fused score is NaN.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Estimator:
     penalty: float = 0.0
 
     def score(self, scores: FloatArray) -> FloatArray:
-        """Fuse `scores` (n_assistants, n_items); return (n_items,), NaN if no assistant has a score."""
+        """Fuse `scores` (n_parts, n_items). Return fused scores (n_items,), NaN for an item that no part scored."""
         z, count = _standardised(scores, np.array(self.mean), np.array(self.spread)), (~np.isnan(scores)).sum(axis=0)
         if self.method == "average":
             joined = z.sum(axis=0) / np.maximum(count, 1)
@@ -78,7 +78,7 @@ class Estimator:
 
 
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
-    """Fit weights that predict `labels` (n_items,) from `scores` (n_assistants, n_items).
+    """Fit weights that predict `labels` (n_items,) from `scores` (n_parts, n_items).
 
     `sources` (n_items,) has source codes, for cross-validation.
     """
@@ -117,12 +117,12 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
 
 
 def _standardised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return standardised scores (n_assistants, n_items), 0 for missing ones."""
+    """Return standardised scores (n_parts, n_items), 0 for missing ones."""
     return np.nan_to_num((scores - mean[:, None]) / spread[:, None], nan=0.0)
 
 
 def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
-    """Return weights (n_penalties, n_assistants) for all penalties from one eigendecomposition."""
+    """Return weights (n_penalties, n_parts) for all penalties from one eigendecomposition."""
     values, vectors = np.linalg.eigh(z @ z.T)
     turned = vectors.T @ (z @ y)
     weights: FloatArray = (turned / (np.maximum(values, 0.0) + penalties[:, None])) @ vectors.T
@@ -296,7 +296,7 @@ class Agreement:
         return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
-        """Return the alignment of `a` minus that of `b` (n_items,), on the items in `at` that both scored."""
+        """Return the alignment of scores `a` (n_items,) minus that of `b`, on the items in `at` with both scores."""
         how, items = self.settings, self.items.take(at)
         return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 

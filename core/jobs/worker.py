@@ -1,8 +1,8 @@
 """Worker process that executes queued runs.
 
 ``python -m core worker`` runs until SIGTERM or Ctrl-C. The app starts its own worker (`core.jobs.queue`), which ends
-when it is idle and the web process has ended. Several hosts can each run a worker on the same Postgres, with different
-`CONCORD_WORKER_ID`.
+when it is idle and the web process has ended. Several hosts can each run a worker on the same Postgres, each with its
+own `CONCORD_WORKER_ID`.
 
 A worker can be killed at any moment; the next worker resumes its runs. Workers do not listen on any port.
 """

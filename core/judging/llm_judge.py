@@ -279,7 +279,7 @@ class LLMJudge(Judge):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Draft or refine criteria from the exemplars of each request; a failed draft is an error message."""
+        """Draft or refine criteria from the exemplars of each request. A failed draft becomes an error message."""
         how = self.sampling
 
         def arrived(_index: int, reply: Reply) -> None:

@@ -41,8 +41,8 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
     """Return the metric `name`: the share of the target's words that occur in the source, from 0 to 1.
 
     With `pairs`, the metric is the share of the target's pairs of adjacent words. Words are compared by their stems. A
-    word that is repeated in the target counts each time. A target with too few words (0, or 1 with `pairs`) is
-    Unscored.
+    word that is repeated in the target counts each time. A target without words is Unscored. With `pairs`,
+    a target with only one word is Unscored too.
     """
     size = 2 if pairs else 1
 
@@ -73,7 +73,8 @@ def sacrebleu(name: str) -> Metric:
 
     - BLEU (Papineni et al. 2002) compares a target with all references at once. With effective order, targets of fewer
       than four words do not score 0.
-    - chrF (Popović 2015) weights recall twice, and takes the best reference. It works in any script.
+    - chrF (Popović 2015) gives recall twice the importance of precision, and takes the best reference. It works in any
+      script.
     """
 
     def prepare() -> Callable[[Item], float | str]:
@@ -102,7 +103,7 @@ def sacrebleu(name: str) -> Metric:
 def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
     """Return the ROUGE metric of `kind` "1", "2" or "L".
 
-    It is F1 against the references.  If `source` is true, it is precision against the source instead.
+    It is F1 against the references. If `source` is true, it is precision against the source instead.
     """
     against: Field = "source" if source else "references"
     what = {"L": "longest common subsequence of words", "1": "shared words"}.get(

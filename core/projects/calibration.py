@@ -187,7 +187,8 @@ def version_asked(run: Run) -> VersionRequest:
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     """Return the request of the calibration that a judge run, re-scoring or refinement round is based on.
 
-    The request has the golden set of the run. Its definition may come from a model. Raises JobError for other runs.
+    The request has the golden set of the run. In older runs, a model may have written the definition. Raises JobError
+    for any other kind of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":

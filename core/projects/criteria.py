@@ -110,10 +110,7 @@ def save_edit(
     """Save an edit of the criteria `parent_id` and return its id, or the parent's id if the text is the same.
 
     Args:
-        store: The store.
-        project_id: The project.
         parent_id: The edited criteria.
-        text: The new text.
         author: Name of the author, for a user who is not signed in.
         note: A note on the edit.
         expected_head: `CriteriaEntry.head` that the author saw; with None, edits of other authors are not checked.

@@ -63,7 +63,7 @@ class CachedProvider:
         """Complete the requests, from the cache where possible (see `Provider.complete`).
 
         A cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1. Equal requests in a batch are sent
-        once; their other replies count as cached.
+        once; the other copies count as cached.
         """
         places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):

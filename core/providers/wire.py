@@ -60,7 +60,7 @@ class UnansweredError(Exception):
 class Capabilities:
     """What an endpoint supports, learnt from its answers.
 
-    A parameter that the endpoint refused is no longer sent. As exceptions, `max_tokens` is replaced by
+    A parameter that the endpoint refused is no longer sent. There are two exceptions: `max_tokens` is replaced by
     `max_completion_tokens`, and a system message is prepended to the first user message.
 
     Attributes:

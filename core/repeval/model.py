@@ -387,9 +387,10 @@ def called(config: Any) -> str:
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Return whether the model is a text classifier, whose output would be nonsense if loaded as another kind of model.
+    """Return whether the model is a text classifier.
 
-    If the name of one of the model's architectures ends in `head` (the wanted kind), the result is False.
+    The output of a text classifier would be nonsense if it were loaded as another kind of model. If the
+    name of one of the model's architectures ends in `head` (the wanted kind), the result is False.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]
@@ -422,9 +423,9 @@ def require_states(name: str, config: Any) -> None:
 
 
 def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
-    """Raise JudgeError for a loaded model that reads more than text, or has missing weights.
+    """Raise JudgeError for a loaded model that can't be used with text alone, or that has missing weights.
 
-    Decoders that also accept images or audio are allowed. A missing pooler is allowed too, because it is not used.
+    Decoders may also accept images or audio. A missing pooler is allowed, because it is not used.
     """
     said = getattr(model, "input_modalities", "text")
     wants = {said} if isinstance(said, str) else set(said)

@@ -28,7 +28,6 @@ def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, 
 
     Args:
         address: "auto" or HOST:PORT.
-        spec: The model.
 
     Returns:
         Number of copies of the model, their device, their precision, and the resources of each copy.

@@ -1,9 +1,9 @@
-"""Request, result and output file of a scoring. An interrupted scoring resumes from the output file.
+"""Request, result and output file of a scoring run. An interrupted run resumes from the output file.
 
 ::
 
     verdicts.jsonl.part             the verdicts so far, one JSON object per line
-    verdicts.jsonl.progress.json    digests and options of the scoring
+    verdicts.jsonl.progress.json    digests and options of the run
     verdicts.jsonl                  the finished file; replaces an older file
 """
 
@@ -42,7 +42,7 @@ _FINDINGS_IN_JSON = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """Options of a scoring: reasons, batch files, budgets, and intervals of verdicts."""
+    """Options of a scoring run: reasons, batch files, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the judge's reasons to each verdict.")
     batch_write: Path | None = setting(
@@ -91,7 +91,8 @@ class ScoredFile:
         counts: Number of scored items, and of unscored items by reason (see `tally`). Earlier calls are included.
         n_before: Number of items done in earlier calls.
         marks: Sentences that apply to all verdicts.
-        batch: Numbers of lines in batch results; empty without batch results.
+        batch: Numbers of answered and failed requests, and of foreign lines, in batch results; empty without batch
+            results.
         usage: Cost of the replies in this call.
         sure: Summary of intervals and unsure verdicts, as in `Output.sure`.
         remarks: Notes on how the scores were computed.
@@ -127,7 +128,7 @@ class ScoredFile:
 
     @property
     def finished(self) -> bool:
-        """Whether the output is complete; False if the budget ended the scoring early."""
+        """Whether the output is complete; False if the budget ended the run early."""
         return self.n_done >= self.n_items
 
     @property
@@ -212,7 +213,7 @@ def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
-    """Return the error for an output that contains `n` verdicts from another scoring.
+    """Return the error for an output that contains `n` verdicts from another scoring run.
 
     Its message names the settings in which `kept` and `now` differ.
     """
@@ -225,11 +226,11 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 
 
 class Output:
-    """Output file of one scoring, which continues after an interruption. Call `finish` when all items are done.
+    """Output file of a scoring run, which can resume after an interruption. Call `finish` when all items are done.
 
     Args:
         out: The finished file.
-        identity: Digests and options of the scoring. A partial output with the same identity is continued; None starts
+        identity: Digests and options of the run. A partial output with the same identity is continued; None starts
             over.
 
     Attributes:
@@ -267,7 +268,7 @@ class Output:
             raise
 
     def _resume(self, identity: Mapping[str, Any]) -> None:
-        """Count the existing lines and cut off an incomplete one. Raises JobError if they belong to another scoring."""
+        """Count the existing lines, and cut off an incomplete line. Raises JobError if they are from another run."""
         size = 0
         try:
             kept = json.loads(self.note.read_bytes())

@@ -50,7 +50,8 @@ class LabelPlanning(JsonRecord):
     The forecast is an alignment (`value`) with its `interval`.
 
     Attributes:
-        fall: Smallest fall that a second measurement of this size detects. None if not even a fall to 0 is detected.
+        fall: Smallest fall in alignment that a second measurement of this size can detect. None if it can't even detect
+            a fall to 0.
         enough: What the labels are enough for.
     """
 
@@ -67,7 +68,7 @@ class LabelPlanning(JsonRecord):
 def plan_labels(
     n_items: int, n_sources: int | None = None, n_raters: int = 1, *, measured: Alignment | None = None
 ) -> LabelPlanning:
-    """Forecast the interval of an alignment with this many labels, and the smallest fall that they detect.
+    """Forecast the interval of an alignment with this many labels, and the smallest fall that can be detected.
 
     Args:
         n_sources: None if each item has its own source.

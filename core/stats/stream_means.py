@@ -44,7 +44,7 @@ class StreamMean:
     def radius(self, alpha: float, best_at: int) -> float | None:
         """Return half the width of the interval with confidence 1 − `alpha` (0 < `alpha` < 1).
 
-        The interval is narrowest at about `best_at` sources.  Returns None with fewer than `LEAST_STREAM` sources.
+        The interval is narrowest at about `best_at` sources. Returns None with fewer than `LEAST_STREAM` sources.
         """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
@@ -56,7 +56,7 @@ class StreamMean:
         return self.error * math.sqrt(n * width)
 
     def half_width(self, alpha: float) -> float | None:
-        """Return half the width of the t interval at 1 − `alpha` for a finished stream.
+        """Return half the width of the t interval with confidence 1 − `alpha` for a finished stream.
 
         Returns None under the same conditions as `radius`.
         """

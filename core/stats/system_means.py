@@ -56,7 +56,7 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """Mean of one system, estimated from labels and verdicts (`corrected`), from labels only, and from verdicts only.
+    """Three estimates of a system's mean: from labels and verdicts (`corrected`), labels only, and verdicts only.
 
     Attributes:
         n_labelled: Number of items with a label.
@@ -288,7 +288,7 @@ def powered_mean(
         others_from: Sources of the unlabelled items (N,).
 
     Returns:
-        The corrected mean, and the mean λ. The λ of each label is estimated on the other sources.
+        The corrected mean, and the mean weight λ of the scores. Each label's λ is estimated on the other sources.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)

@@ -124,9 +124,6 @@ class Events(StorePart):
         """Write an entry of `actor` and return its number.
 
         Args:
-            project_id: The project.
-            entry: The entry.
-            actor: The user.
             form: Id of the submitted form. If this form has already written an entry, nothing is written, and the
                 number of that entry is returned.
             expected: Number of the newest entry of this kind and subject that the user saw; 0 if there was none. None

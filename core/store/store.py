@@ -88,7 +88,7 @@ class Store:
         self._database.say_waiting = say
 
     def close(self) -> None:
-        """Release all connections.  Safe to call twice."""
+        """Release all connections. Safe to call twice."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -134,7 +134,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
     keys = {role: widget(f"role_{upload}_{role}") for role in (*MAIN_ROLES, *OTHER_ROLES)}
 
     def take_from_others(role: str) -> None:
-        """Remove a column from its old role when it gets a new one, because a column can have only one role."""
+        """Remove the column chosen for `role` from its old role, because a column can have only one role."""
         column = st.session_state[keys[role]]
         for other, key in keys.items():
             if other != role and column is not None and st.session_state.get(key) == column:

@@ -322,7 +322,7 @@ def draw_who(store: Store) -> None:
 
 
 def draw_role(actor: Actor) -> None:
-    """Draw a line that explains the user's role, for roles below reviewer."""
+    """Draw a sentence that explains the user's role, if the role is below reviewer."""
     if actor.role in ALLOWED:
         st.info(f"Your role is {actor.role}. {ALLOWED[actor.role]}", icon=":material/visibility:")
 

@@ -155,7 +155,7 @@ def ends_of(alignment: Alignment | None) -> list[float]:
 
 
 def rounded_ends(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of an axis for `values`, rounded outwards to steps of 0.2 so that they rarely change in a run."""
+    """Return axis ends for `values`, rounded outwards to steps of 0.2 so that they rarely change during a run."""
     if not values:
         return 0.0, 1.0
     low = max(math.floor((min(*values, 0.0) - 0.01) * 5) / 5, -1.02)

@@ -37,7 +37,7 @@ LAYER = "layer (0 = embeddings)"
 
 @dataclass(frozen=True)
 class Heat:
-    """Validation alignment `values` (n_layers, n_tokens), NaN = undefined; `chosen` is the best cell."""
+    """Validation alignment `values` (n_layers, n_tokens), NaN if undefined; `chosen` is the best cell."""
 
     layers: tuple[int, ...]
     tokens: tuple[str, ...]

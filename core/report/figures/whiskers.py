@@ -145,7 +145,7 @@ def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int =
 
 
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:
-    """Draw the corrected means of the `most` highest systems."""
+    """Draw the corrected means of the best systems, at most `most` of them."""
     rows = [WhiskerRow.of(system.name, system.corrected, BLUE) for system in means.corrected[:most]]
     measure = f"mean {aspect}, corrected with labels; 95 % intervals"
     return _whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True)
