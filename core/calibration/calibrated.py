@@ -176,8 +176,8 @@ def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablatio
 
 
 OTHER_RESULT = (
-    "The repeated calibration chose criteria other than those in the file because some replies weren't cached or "
-    "someone edited the criteria. These figures describe the repeated calibration."
+    "The repeated calibration chose different criteria from those in the file, because some replies weren't cached "
+    "or someone edited the criteria. These figures describe the repeated calibration."
 )
 
 

@@ -109,7 +109,8 @@ class CalibrationSettings:
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
-        None, "Level at which agreement is measured. auto: sample if the sources allow it, otherwise dataset."
+        None,
+        "Level at which agreement is measured. auto: sample if enough sources have several items, otherwise dataset.",
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to use for calibration.", low=0.05, high=0.95)

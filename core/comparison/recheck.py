@@ -217,7 +217,7 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     if not used:
         raise GoldenError(
             f"None of the {len(labelled):,} items labelled for {aspect!r} has a new text: {_reasons(counts)}. "
-            "Label other items, and run the recheck on them.",
+            "Label items with new texts, and run the recheck on them.",
             file=golden.name,
         )
     return np.array(used, dtype=np.intp), counts

@@ -58,7 +58,7 @@ class StylesSettings:
         n_items: Number of labelled items; whole sources are drawn until the number is reached. None takes all.
         budget_usd: Maximum cost in dollars. Once the budget is spent, no more styles are scored.
         seed: Seed for drawing sources.
-        level: None means sample level if the sources allow it, otherwise dataset level.
+        level: None means sample level if enough sources have several items, otherwise dataset level.
     """
 
     styles: tuple[Style, ...] = (Style(),)

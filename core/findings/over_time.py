@@ -101,7 +101,7 @@ def anchor_words(look: AnchorLook) -> str:
         return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {look.reason}.{lost}"
     change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"
     way = "down" if look.change < 0 else "up"
-    moved = f"scores {way} by {change} since the first one"
+    moved = f"scores {way} by {change} since the first evaluation"
     return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {moved}.{lost}"
 
 

@@ -38,12 +38,13 @@ class FusionSettings:
     )
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
-        None, "Level at which agreement is measured. auto: sample if the sources allow it, otherwise dataset."
+        None,
+        "Level at which agreement is measured. auto: sample if enough sources have several items, otherwise dataset.",
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     fit_share: float = setting(
         0.5,
-        "Share of the sources to fit the fusion on. The other sources are used to measure it.",
+        "Share of the sources to fit the fusion on. The fusion's agreement is measured on the others.",
         low=0.1,
         high=0.9,
         flag="--calibration-share",

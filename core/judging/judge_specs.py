@@ -180,7 +180,7 @@ def shown(spec: str) -> str:
 class Gate(Enum):
     """Permission to ask a judge and to send it the key. It depends on where the judge's spec comes from."""
 
-    NAMED = "the user named this judge in a command, a form or a call"
+    NAMED = "the user named this judge in a command, a form or Python code"
     CAREFUL = "the spec comes from a file"
     SILENT = "the user views stored results: nothing is sent"
     IMPORTED = "the user views an imported project: nothing is sent, and only files that ship with Concord are read"
@@ -391,8 +391,8 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         file = (_ROOT / path).resolve()
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(
-                f"Concord didn't read the file of recorded:{path}, because this judge came with an imported project. "
-                "Import the file on the Compare page, or name the judge on the command line."
+                f"Concord didn't read the file of the recorded judge {path}, because the judge came with an imported "
+                "project. Import the file on the Compare page, or name the judge on the command line."
             )
     if not file.is_file():
         raise UsageError(f"Concord can't find the file of the recorded judge: {path}. Check the path.")

@@ -451,7 +451,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
     if not how.references:
         return
     if task.kind == "pair":
-        raise UsageError("A judge of pairs can't read references. Remove --with-references.")
+        raise UsageError("A judge that compares pairs of texts can't use references. Remove --with-references.")
     if not any(item.references for item in items):
         raise UsageError("No item has a reference. Remove --with-references, or add a 'reference' column.")
 

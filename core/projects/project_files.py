@@ -154,8 +154,8 @@ def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str
             n, size = n + 1, size + len(line)
             if len(line) > _LONGEST_LINE:
                 raise ArchiveError(
-                    f"Concord can't export this project, because row {n} of {table} has {len(line):,} bytes. The "
-                    f"limit is {_LONGEST_LINE:,} bytes per row."
+                    f"Concord can't export this project, because row {n} of {table} is too long "
+                    f"({len(line):,} bytes; the limit is {_LONGEST_LINE:,})."
                 )
             file.write(line)
             digest.update(line)
@@ -265,7 +265,7 @@ class Archive:
         unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
         if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
             raise ArchiveError(
-                f"The zip file has {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limits "
+                f"The zip file is {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limits "
                 f"are {most / _MB:,.0f} MB and {_RATIO} times the size of the zip file."
             )
         if MANIFEST not in self._zip.namelist():
@@ -287,8 +287,7 @@ class Archive:
             while line := file.readline(_LONGEST_LINE):
                 if len(line) == _LONGEST_LINE:
                     raise ArchiveError(
-                        f"A line of {name} has at least {_LONGEST_LINE:,} bytes, which is too long. "
-                        "Export the project again."
+                        f"A line of {name} is too long (at least {_LONGEST_LINE:,} bytes). Export the project again."
                     )
                 digest.update(line)
                 n += 1
@@ -329,7 +328,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     size = file.seek(0, io.SEEK_END)
     if size > max_mb * _MB:
         raise ArchiveError(
-            f"The file has {size / _MB:,.1f} MB, but the limit is {max_mb:,} MB. To import this file, raise "
+            f"The file is {size / _MB:,.1f} MB, but the limit is {max_mb:,} MB. To import this file, raise "
             "CONCORD_MAX_UPLOAD_MB."
         )
     file.seek(max(0, size - 42))

@@ -359,8 +359,8 @@ def _judges(
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
             raise UsageError(
-                f"{row.judge.name} scored {row.judge.aspect} on another golden set or aspect. Choose judges for the "
-                "same golden set and aspect."
+                f"{row.judge.name} (aspect: {row.judge.aspect}) belongs to another golden set or aspect. Choose judges "
+                "for the same golden set and aspect."
             )
     return store.goldens.load(golden_id), aspect, readable_judges(store, project_id, rows)
 

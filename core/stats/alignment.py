@@ -53,13 +53,15 @@ class MeasureSettings:
     """Settings for measuring agreement with raters.
 
     Attributes:
-        level: None means "sample" (within each source) if the sources allow it, otherwise "dataset" (over all items).
+        level: None means "sample" (within each source) if enough sources have several items, otherwise "dataset" (over
+            all items).
         seed: Seed for intervals that draw sources at random.
     """
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
-        None, "Level at which agreement is measured. auto: sample if the sources allow it, otherwise dataset."
+        None,
+        "Level at which agreement is measured. auto: sample if enough sources have several items, otherwise dataset.",
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
 

@@ -449,7 +449,7 @@ def _reason(data: Paired, candidate: int, level: Level) -> str:
         return "no source has enough items with varying scores and labels"
     if level == "system":
         if np.unique(scored.items.systems).size < 2:
-            return "fewer than 2 systems have scored items"
+            return "fewer than 2 systems have items with scores"
         labels = system_means(scored)[1][0]
     side = "labels" if np.nanmin(labels) == np.nanmax(labels) else "scores"
     return f"all {'system means of the ' if level == 'system' else ''}{side} are equal"

@@ -126,7 +126,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
         st.caption(
-            "Correlations are Spearman's. The excess is the part that neither the raters' labels nor noise can explain."
+            "Correlations are Spearman's. The excess is the bias that neither the raters' labels nor noise can explain."
         )
 
 

@@ -138,8 +138,8 @@ def draw_kinds(choice: Choice) -> None:
         "judge": Column(width=250),
         "calls per item": Column(help="Calls needed for one score. A dash means that the number is unknown."),
         "labels seen": Column(
-            help="Labels used to choose or fit the judge. The fusion leaves out all items that share a source with "
-            "them."
+            help="Number of labelled items used to choose or fit the judge. The fusion leaves out all items from the "
+            "same sources."
         ),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)

@@ -73,13 +73,13 @@ def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fuse
 
 
 def headline(fused: Fused) -> str:
-    """Return a sentence on whether the fusion agrees better with raters than its best part."""
+    """Return a sentence on whether the fusion agrees better with raters than its best part does."""
     shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
         return "The fusion's agreement with raters is undefined."
     how = {
-        "higher": "The fusion agrees better with raters than its best part",
-        "lower": "The fusion agrees less well with raters than its best part",
+        "higher": "The fusion agrees better with raters than its best part does",
+        "lower": "The fusion agrees less well with raters than its best part does",
         "untested": "The fusion isn't tested against its best part",
     }.get(claim(against.value, against.interval, against.p), "No clear difference between the fusion and its best part")
     return f"{how}: {number(shown.fused.value)} and {number(shown.parts[shown.best_part].value)}."
@@ -120,7 +120,7 @@ def _draw_notes(fused: Fused) -> None:
     over = f"{shown.fused.n} systems with {len(shown.report):,}" if system else f"{len(shown.report):,}"
     words = [
         f"{fused.measure}, n = {over} items whose labels weren't used to fit any part or weight. The weights were "
-        f"fitted on {len(shown.fit):,} items from other sources, where the best part was {shown.best_part}."
+        f"fitted on {len(shown.fit):,} items from other sources. On those items, the best part was {shown.best_part}."
     ]
     if shown.fused.value is None:
         words.insert(0, f"{capital(shown.fused.reason or 'too few items')}.")

@@ -68,7 +68,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         running = next((run for run in listed if run.kind == "calibration" and not run.finished), None)
         if running is not None:
             st.info(
-                "A calibration is running. Its misaligned items appear here when it is finished.",
+                "A calibration is running. When it is finished, misaligned items appear here.",
                 icon=":material/difference:",
             )
             run_panel.follow_run(page, running.run_id)

@@ -138,9 +138,9 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal) ->
         st.text(f"Inner fold: {_difference_words(proposal.inner)}")
         st.text(f"All calibration items (optimistic): {_difference_words(proposal.calibration)}")
         st.caption(
-            "The inner fold contains items that weren't used to write any proposal in this round. The 95 % "
-            "intervals are paired by source, and p is Holm-corrected for the round's proposals. Held-out items "
-            "weren't used."
+            "The inner fold contains items that weren't used to write any proposal in this round. "
+            "Differences are paired by source and shown with 95 % intervals. p is Holm-corrected for the round's "
+            "proposals. Held-out items weren't used."
         )
         _draw_decision(selection, proposal)
 

@@ -67,7 +67,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         proposals_view.draw(selection, view)
     else:
         st.info(
-            "The round produced no proposals. Pick other items, or increase the number of trials.",
+            "The round produced no proposals. Pick different items, or increase the number of trials.",
             icon=":material/lightbulb:",
         )
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)

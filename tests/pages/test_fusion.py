@@ -67,7 +67,7 @@ def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word:
     frame = table(choose_section(screen, "Result"))
     value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
     best = frame.loc[frame["role"] == "best part", frame.columns[1]].iloc[0]
-    assert screen.header[0].value.replace("\\", "").endswith(f"best part: {value:.2f} and {best:.2f}.")
+    assert screen.header[0].value.replace("\\", "").endswith(f": {value:.2f} and {best:.2f}.")
 
 
 def test_a_part_is_left_out_and_the_figures_follow(full: Place) -> None:

@@ -98,7 +98,7 @@ def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, tit
         yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
         middle = min(max(x, axis.start + 100), axis.end - 40)
-        yield words(f"shaded: agreement of one rater ({people.value:.2f})", middle, top - 8, "middle")
+        yield words(f"shaded: agreement between raters ({people.value:.2f})", middle, top - 8, "middle")
     for tick, name in axis.ticks(min(7, int(axis.end - axis.start) // 50)):
         x = axis(tick)
         yield line((x, top), (x, bottom), QUIET if abs(tick) < 1e-9 else GRID)

@@ -49,7 +49,7 @@ def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
         ),
         ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "dataset", "all scores are equal"),
         ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "sample", "no source has enough items with varying scores and labels"),
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "system", "fewer than 2 systems have scored items"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "system", "fewer than 2 systems have items with scores"),
     ],
 )
 def test_undefined_is_none_with_a_reason(scores, labels, level, reason):
