@@ -26,7 +26,7 @@ UNSCORED = "items without a score"
 OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
-    "{name} contains pairs of texts, which have no mean per system. Run `preferences GOLDEN VERDICTS --aspect "
+    "{name} contains pairs of texts, so there are no means per system. Run `preferences GOLDEN VERDICTS --aspect "
     "{aspect}` to rank systems by how often raters prefer them."
 )
 

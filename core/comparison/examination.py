@@ -417,7 +417,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
     n_sources, value = int(np.unique(sources).size), float(values.mean())
     if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
         reach, p = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources), 2.0 * 0.5**n_sources
-        method = f"exact test, all {n_sources:,} sources agree"
+        method = f"exact test, same result in all {n_sources:,} sources"
     else:
         mean = stream_mean(values, sources)
         if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
