@@ -11,7 +11,7 @@ from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 from pages.ui.screens import plain
 
-NOW, STORY = PARTS = ("Now", "History")
+PARTS = {"now": "Now", "history": "History"}
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
@@ -34,9 +34,8 @@ def show(page: Opened) -> None:
         now = projects.overview(page.store, page.project.project_id, golden.golden_id, aspect)
     except ConcordError as error:
         stop_with("Concord can't show the overview.", str(error))
-    key = state.widget("overview_part")
-    part, version = st.session_state.get(key) or NOW, choose_version(now)
-    shown = version if part == NOW else None
+    part, version = chosen.in_url("section", PARTS, "now"), choose_version(now)
+    shown = version if part == "now" else None
     report = overview_view.report_of(page, now)
     said = overview_view.finding_of(now, report)
     finding(said.headline, step=lambda: overview_view.draw_next(page, now, shown))
@@ -44,8 +43,8 @@ def show(page: Opened) -> None:
         st.caption(plain(words))
     overview_view.draw_stages(now)
     if now.line.versions:
-        st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
-    if part == STORY:
+        chosen.choose_part("Part", "section", PARTS, "now", label_visibility="collapsed")
+    if part == "history":
         judge_view.draw_history(page, now.line)
         return
     left, right = st.columns([3, 2], gap="large")

@@ -47,7 +47,7 @@ def draw(compared: Compared) -> None:
         heading: Column(digits=2, help=f"Agreement with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "Computed over sources")),
         f"compared with {against}": Column(
-            help=f"Paired test by source, Holm-corrected. Requires at least {LEAST_SOURCES} sources."
+            help=f"Paired test by source, Holm-corrected except for its own baseline. Needs {LEAST_SOURCES} sources."
         ),
         "compared with a rater": Column(help="Agreement with the mean of the other raters: judge minus one rater"),
         "n": Column(help="Number of items, or number of systems at the system level"),
@@ -159,7 +159,7 @@ def _whiskers(compared: Compared) -> Drawing:
 
 def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     """Draw every pair of judges, significant differences first."""
-    st.caption("Paired test by source. The p-values are Holm-corrected for all pairs.")
+    st.caption("Paired test by source. The p-values are Holm-corrected, except for a version and its own baseline.")
     if board.n_sources < LEAST_SOURCES:
         st.markdown(f"**Concord doesn't test differences here:** {TOO_FEW}.")
     rows = []

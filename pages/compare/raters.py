@@ -113,8 +113,8 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
                 "the rater": rater.person,
                 "difference": rater.difference,
                 "n": rater.n_items,
-                "judge as good": duel and duel.judge_wins and 100 * duel.judge_wins,
-                "rater as good": duel and duel.rater_wins and 100 * duel.rater_wins,
+                "judge as good": duel and duel.judge_wins and round(100 * duel.judge_wins),
+                "rater as good": duel and duel.rater_wins and round(100 * duel.rater_wins),
                 "p": p_figure(duel and duel.p, tables.DASH),
                 "could replace": duel.replaceable if duel and duel.p is not None else None,
             }

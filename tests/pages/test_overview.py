@@ -48,10 +48,8 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     assert "Version 1 is waiting for approval" in texts(screen)
     press(screen, "Approve and use it")
     current = line().current
-    assert current is not None
-    assert current.number == 1
-    assert current.approval is not None
-    assert current.approval.actor == "Ann"
+    assert current is not None and current.approval is not None
+    assert (current.number, current.approval.actor) == (1, "Ann")
     assert "Version 1 is now the current judge" in texts(screen)
     assert not has_button(screen, "Approve and use it")
 
@@ -66,6 +64,7 @@ def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[
     screen.segmented_control[0].set_value("History").run()
     assert "Ann made version 2 current" in texts(screen)
     assert "<img" not in as_sent(screen).replace("\\<img", "")
+    assert screen.query_params["section"] == "history"  # "Open" leads to a URL without it
 
 
 def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], store: Store) -> None:
