@@ -425,7 +425,7 @@ class ScoreMatrix:
         values: Scores (n_criteria, n_items); NaN for an item without a score.
         unscored: Criteria id → the items without a score, in order, with reasons.
         calls: Number of pairs of criteria and item, including cached pairs. Budgets limit this number.
-        turned: Like `values`, but as explained at `Scored.turned`. None if pairs were judged in one order only.
+        turned: Like `values`, but as explained in `Scored.turned`. None if pairs were judged in one order only.
     """
 
     criteria_ids: tuple[str, ...]
@@ -448,7 +448,7 @@ class JudgeScores:
             because it would be optimistic.
         on_scale: Whether `values` lie on the scale of the aspect.
         calls_per_item: Number of calls for one score; None if unknown.
-        turned: Scores (n_items,) as explained at `Scored.turned`.
+        turned: Scores (n_items,) as explained in `Scored.turned`.
         mapped: Scores (n_items,) mapped to the raters' scale; None without a map.
     """
 

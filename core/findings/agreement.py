@@ -51,7 +51,7 @@ def board_finding(
     Args:
         measure: Words for statistic and level.
         place: Index of the judge (`row.place`); None for the judge with the highest agreement.
-        baseline: Index of the same judge without criteria; None for none.
+        baseline: Index of the same judge without criteria; None if there is none.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)

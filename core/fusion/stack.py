@@ -147,7 +147,7 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
 
 @dataclass(frozen=True)
 class FusionSplit:
-    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources.
+    """Positions of the items to fit on (n_fit,) and to report on (n_report,), from different sources.
 
     `notes` say how many items were left out, and why.
     """

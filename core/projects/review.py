@@ -1,8 +1,8 @@
 """Review the open points of an aspect together, with votes and decisions.
 
 Open points are proposals of refinement rounds, edits that no judge version uses yet, and disagreements about items. An
-item is in disagreement if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round of the
-current version.
+item counts as a disagreement if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round
+of the current version.
 
 All participants see the first open point. Votes stay hidden until everybody who joined has voted. A reviewer decides,
 and the log records the decision with its reason.

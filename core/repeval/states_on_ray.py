@@ -56,7 +56,7 @@ def compute_on(
     prompts: Sequence[Sequence[int]],
     batches: Sequence[IntArray],
 ) -> Iterator[Computed]:
-    """Yield the states of `batches` of prompts, read by actors. Raises JobError if the cluster fails."""
+    """Yield the hidden states of `batches` of prompts, read by Ray actors. Raises JobError if the cluster fails."""
     connected(address)
     from ray import data
 
@@ -80,9 +80,9 @@ def compute_on(
 
 
 class StateActor:
-    """An actor that reads the states of prompts at `cells` (layers, tokens).
+    """A Ray actor that reads the hidden states of prompts at `cells` (layers, tokens).
 
-    It loads the model with the first prompts. The weights must match `fingerprint`.
+    It loads the model when the first prompts arrive. The weights must match `fingerprint`.
     """
 
     def __init__(self, spec: ModelSpec, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]) -> None:

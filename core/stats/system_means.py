@@ -8,10 +8,10 @@ Inference", section 4). For n labelled and N unlabelled items of a system, with 
     variance = var(Y − λf) / n + λ²·var(f) / N
     λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
 
-Concord departs from the paper in three ways, each with better coverage in simulation:
+Concord departs from the paper in three ways, each of which improves coverage in simulations:
 
 - **by source**: var and cov are computed from sums by source. var f is over all judged items. If a source has labelled
-  and unlabelled items, or items of several systems, their covariance counts. Quantiles are those of t. The degrees of
+  and unlabelled items, or items of several systems, their covariance is included. Quantiles are those of t. The degrees of
   freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2; one of the two is lost because λ
   is estimated.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
@@ -234,7 +234,7 @@ class SourceMean:
 
     @classmethod
     def of(cls, values: FloatArray, sources: IntArray) -> SourceMean:
-        """Compute the plain mean of `values` (n,) of items from `sources` (n,)."""
+        """Compute the plain mean of the items' `values` (n,). `sources` (n,) has the source of each item."""
         names, place = np.unique(sources, return_inverse=True)
         mean, n = float(values.mean()) if values.size else np.nan, names.size
         scale = np.sqrt(n / (n - 1)) / values.size if n > 1 else 0.0

@@ -77,7 +77,7 @@ def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
 
 
 def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
-    """Ask about columns of several raters, and about numeric columns with unknown names.
+    """Ask whether columns hold labels of several raters, and what numeric columns with unknown names mean.
 
     Returns the table with the answers applied, the columns that are separate aspects, and the number of open questions.
     """

@@ -30,7 +30,7 @@ MOST_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A labelling pass, and the store opened as the rater."""
+    """A labelling pass, and the rater's `Store`."""
 
     store: Store
     passed: LabelPass
