@@ -11,9 +11,9 @@ Inference", section 4). For n labelled and N unlabelled items of a system, with 
 Concord departs from the paper in three ways, each of which improves coverage in simulations:
 
 - **by source**: var and cov are computed from sums by source. var f is over all judged items. If a source has labelled
-  and unlabelled items, or items of several systems, their covariance is included. Quantiles are those of t. The degrees of
-  freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2; one of the two is lost because λ
-  is estimated.
+  and unlabelled items, or items of several systems, their covariance is included. Quantiles are those of t. The degrees
+  of freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2; one of the two is lost because
+  λ is estimated.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
 - **another scale**: verdicts on another scale are mapped to the human scale by increasing maps. Each map is fitted on
