@@ -567,8 +567,8 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""
     return (
-        "The criteria contain strengths that were fitted to labels, so the intervals and the map to the human scale "
-        "may be too optimistic. Calibrate again to get reliable ones."
+        "The strengths stated in the criteria were fitted to labels, so the intervals and the map to the human scale "
+        "may be too optimistic. To make them reliable, calibrate again."
     )
 
 

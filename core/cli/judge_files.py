@@ -202,7 +202,7 @@ def switch(
         list[str], typer.Option("--judge", help="SPEC of a model to try. To try up to five models, repeat the option.")
     ],
 ) -> None:
-    """Try other models with a judge's criteria. Shows agreement, paired difference, price and unread replies."""
+    """Try other models with a judge's criteria. Shows agreement, paired difference, price and unreadable replies."""
     from core.comparison.switching import switch as switched
     from core.findings.over_time import switch_finding
     from core.judge_files.documents import kept_columns, read_card

@@ -201,8 +201,8 @@ class ReadingOptions:
     )
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared (default for MiniLM): read the text, source and context separately, and also use their distances. "
-        "prompt: read only the text, alone or in a template.",
+        "compared (default for MiniLM): read the text, source and context separately, and also use the distances "
+        "between them. prompt: read only the text, alone or in a template.",
     )
     template: str = setting(
         "", "Name of a template, or a template that contains {hypothesis}. Default: the text alone."

@@ -163,7 +163,7 @@ def storage(
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete what --older-than counts.")] = False,
 ) -> None:
-    """Show what is stored, and delete old cached replies and hidden states. Scores and reports stay."""
+    """Show what is stored, and delete old cached replies and hidden states. Scores and reports are kept."""
     from core.projects.project_list import prune
     from core.projects.project_list import storage as measured
 

@@ -99,7 +99,7 @@ def calibration_curve(
     score_map, note = fit_isotonic(scores[at], labels[at], scale) if own is None else (own, "")
     if crossed:
         mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
-        where = f"these {at.size:,} items, with errors cross-fitted over sources"
+        where = f"these {at.size:,} items (the errors are cross-fitted over sources)"
     else:
         mapped = scores[telling] if score_map is None else score_map.apply(scores[telling])
         where = f"{at.size:,} items that the judge was calibrated on"

@@ -247,10 +247,9 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
             raise GoldenError("The item id is missing.", file=name, row=row, column=roles["item_id"])
         number = read_id(cells.get(sample)) if sample else ""
         if (before := first.setdefault((item_id, number), row)) != row:
-            message = (
-                f"Item {shown(item_id)} occurs twice, in rows {before} and {row}. Keep one row per item, or number"
-            )
-            raise GoldenError(f"{message} its samples in a column `sample`.", file=name, row=row)
+            message = f"Item {shown(item_id)} occurs twice, in rows {before} and {row}. Keep one row per item."
+            hint = "If the rows are samples, number them in a column called sample."
+            raise GoldenError(f"{message} {hint}", file=name, row=row)
         texts = replies_in(cells[replies]) if replies in cells else ()
         use_replies = replies in cells and (columns.replies_first or score not in cells)
         words = texts if use_replies else tuple(filter(None, texts or [text_of(cells.get(reason))]))
@@ -635,7 +634,7 @@ def _import_findings(
     scored = judge.values[~np.isnan(judge.values)]
     if verdicts and not scored.size:
         found.append(
-            ("error", "No item has a score, so Concord can't compare anything. Check the reasons and examples.")
+            ("error", "No item has a score, so Concord can't compare anything. Check why the items are unscored.")
         )
     elif scored.size > 1 and scored.min() == scored.max():
         found.append(("warning", f"All {scored.size:,} scores are {scored[0]:g}, so correlation is undefined."))

@@ -357,7 +357,8 @@ def settle(
         scale = find_scale([*cells.given.values()], [label.value for label in cells.ratings], all_count=all_count)
         if not is_usual(scale):
             message = (
-                f"The labels for {aspect} don't match a common scale. Concord uses the range of the values, {scale}."
+                f"The labels for {aspect} don't match any of the usual scales. Concord uses the range of the values, "
+                f"{scale}."
             )
             log.add("warning", message, column=cells.column)
         if not (asked or all_count or pairs) and (odd := _odd_one_out(cells.labels)):

@@ -280,6 +280,6 @@ def label_planning_words(plan: LabelPlanning) -> str:
     seen = "too few" if plan.fall is None else "enough"
     fall = "" if plan.fall is None else f" of {plan.fall:.2f} or more"
     return (
-        f"{good}{counted(plan.n_items, 'label')} from {counted(plan.n_sources, 'source')} measure agreement to about "
-        f"±{half:.2f}. They are {seen} to detect a later drop{fall} ({plan.basis})."
+        f"{good}Agreement measured with {counted(plan.n_items, 'label')} from {counted(plan.n_sources, 'source')} is "
+        f"accurate to about ±{half:.2f}. These labels are {seen} to detect a later drop{fall} ({plan.basis})."
     )

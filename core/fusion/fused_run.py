@@ -236,7 +236,8 @@ class _Parts:
             return np.asarray(ready.score(task, golden.items, list(found.chosen)).values.mean(axis=0))
 
         values = cross_fitted(golden, self.split, fit_and_score)
-        note = f"The offline judge, calibrated on {len(self.split.calibration)} items. Their scores are out-of-fold."
+        n = len(self.split.calibration)
+        note = f"The offline judge, calibrated on {n} items. The scores of these items are out-of-fold."
         judge = JudgeScores("offline", "calibrated", self.aspect, values, note=note, calls_per_item=0.0)
         return judge, {"higher_is_better": True, "judge": cards[0]}  # the first fit is on all calibration items
 
@@ -248,7 +249,8 @@ class _Parts:
         states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray)
         fitting = RepEvalSettings(random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level)
         result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on its training items
-        note = f"RepEval, trained on {len(self.split.calibration)} items. Their scores are out-of-fold."
+        n = len(self.split.calibration)
+        note = f"RepEval, trained on {n} items. The scores of these items are out-of-fold."
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
         )
@@ -299,8 +301,8 @@ class _Parts:
             raise UsageError(
                 f"Of {int(labelled.sum())} items labelled for {self.aspect}, only {fit.size} can be used for fitting "
                 f"and {report.size} for reporting. A fusion needs at least 2 of each, from sources that no part was "
-                f"calibrated on. {' '.join(saw)} Use the parts offline or repeval instead, which are fitted during the "
-                "fusion, or label items from other sources."
+                f"calibrated on. {' '.join(saw)} Use only parts that are fitted during the fusion "
+                "(offline, repeval), or label items from other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
 

@@ -540,7 +540,7 @@ def repeval_judge(
         spec = parse_spec(judge) if isinstance(judge, str) else None
         if spec is None or spec.kind != "hf":
             raise UsageError(
-                f"{where} is a RepEval score, which reads the hidden states of {state['model']}. To use a copy "
+                f"{where} is a RepEval score, computed from the hidden states of {state['model']}. To use a copy "
                 "of that model from another location, give hf:ID_OR_PATH as the judge."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED

@@ -431,7 +431,7 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
     if spec.partition(":")[0] in ("offline", "recorded"):
         raise UsageError(
             f"The judge {spec} gives the same scores each time, so repeating it measures nothing. Choose a judge "
-            "with a language model."
+            "that uses a language model."
         )
     return request, f"steadiness{_of_version(store, run)} · {judge_words(spec)}", spec
 
@@ -480,7 +480,7 @@ def _check_controls(store: Store, settings: Settings, request: ControlsRequest) 
     run, calibration = _judged(store, request)
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.startswith("recorded:"):
-        raise UsageError("A recording has no scores for spoiled texts. Choose a judge that can score new texts.")
+        raise UsageError("A recorded judge has no scores for spoiled texts. Choose a judge that can score new texts.")
     return request, f"spoiled texts{_of_version(store, run)} · {judge_words(spec)}", spec
 
 

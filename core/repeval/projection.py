@@ -93,8 +93,8 @@ def choose_pairs(
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
-            f"The {usable.size} training labels give fewer than 2 pairs of a good and a bad text (good: "
-            f"{good_from:g} or higher; bad: {bad_to:g} or lower). Label more items."
+            f"The {usable.size} training labels can't form 2 pairs of a good text (label {good_from:g} or higher) and "
+            f"a bad text (label {bad_to:g} or lower). Label more items."
         )
     return good, bad
 
@@ -358,7 +358,7 @@ class RepEvalScorer:
         if len({(cell.layer, cell.token) for cell in self.cells}) < len(self.cells):
             raise ValueError("two cells have the same layer and token")
         if len({cell.dim for cell in self.cells}) > 1:
-            raise ValueError("the directions of its cells have different dimensions")
+            raise ValueError("the direction vectors of its cells have different dimensions")
 
     @property
     def embedded(self) -> bool:
@@ -419,8 +419,8 @@ class RepEvalScorer:
         """
         if states.shape[-1] != self.dim:
             raise JudgeError(
-                f"{DAMAGED}: the directions have {self.dim} dimensions, but the states of {self.model} have "
-                f"{states.shape[-1]}."
+                f"{DAMAGED}: its direction vectors have {self.dim} dimensions, but the hidden states of {self.model} "
+                f"have {states.shape[-1]}."
             )
         total = np.zeros(len(states))
         for cell in self.cells:

@@ -144,8 +144,8 @@ class Events(StorePart):
                 same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
                 if same is not None and same.number != expected:
                     raise ConflictError(
-                        f"{same.actor or 'Someone else'} recorded a decision on this while you had it open. Nothing "
-                        "was overwritten. Review the other decision, then decide again.",
+                        f"{same.actor or 'Someone else'} recorded a decision while you had this open. Nothing was "
+                        "overwritten. Review the other decision, then decide again.",
                     )
             who = {"project_id": project_id, "actor": actor.name, "role": actor.role, "form": form, "body": body}
             transaction.insert_new(events, row_of(events, entry, **who))

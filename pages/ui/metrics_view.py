@@ -64,7 +64,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             "the worker's machine.",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
-    problem = "A metric is listed twice. Remove one of them." if len(set(chosen)) < len(chosen) else ""
+    problem = "A metric is listed twice. Remove the duplicate." if len(set(chosen)) < len(chosen) else ""
     try:
         for name in chosen:
             if not name.startswith(COLUMN_PREFIX):

@@ -90,7 +90,7 @@ def test_what_is_accepted_rejected_and_postponed(store: Store, where: tuple[str,
 def test_the_second_of_two_who_decide_is_told(store: Store, where: tuple[str, str, str], point: Point) -> None:
     ann, bo = acting(store, "Ann"), acting(store, "Bo")
     projects.decide_point(bo, *where, point.key, verdict="postponed")
-    with pytest.raises(ConflictError, match="Bo recorded a decision on this"):
+    with pytest.raises(ConflictError, match="Bo recorded a decision while you had this open"):
         projects.decide_point(ann, *where, point.key, verdict="accepted", reason="clear", seen=point.seen)
     now = projects.open_review(store, *where).points[0]
     projects.decide_point(bo, *where, point.key, verdict="rejected", reason="too long", seen=now.seen)
