@@ -93,8 +93,8 @@ def choose_pairs(
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
-            f"The {usable.size} training labels can't form 2 pairs of a good text (label {good_from:g} or higher) and "
-            f"a bad text (label {bad_to:g} or lower). Label more items."
+            f"From {usable.size} training labels, Concord can't form 2 pairs of a good text (label {good_from:g} or "
+            f"higher) and a bad text (label {bad_to:g} or lower). Label more items."
         )
     return good, bad
 
@@ -403,7 +403,7 @@ class RepEvalScorer:
             template_text(how["template"])
             scorer = TypeAdapter(cls).validate_json(json.dumps(kept | {"extraction": how}), strict=True)
             if type(dim) is not int or scorer.dim != dim:
-                raise ValueError(f"its directions have {scorer.dim} dimensions, not {str(dim)[:20]}")
+                raise ValueError(f"its direction vectors have {scorer.dim} dimensions, not {str(dim)[:20]}")
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in fault["loc"])
