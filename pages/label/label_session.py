@@ -65,9 +65,10 @@ def draw(assignment: Assignment) -> None:
     if shown.problem:
         st.error(plain(f"This wasn't saved: {shown.problem}"), icon=":material/error:")
     if shown.item_id is None:
-        finding(f"You have labelled all {len(session.assigned)} of your items. Thank you.")
+        look = {"key": state.widget("label_first"), "on_click": label_shown.go, "args": (None, "first")}
+        words = f"You have labelled all {len(session.assigned)} of your items. Thank you."
+        finding(words, step=lambda: st.button("Review your labels", **look))
         st.caption("Your labels are saved. You can close this page.")
-        st.button("Review your labels", key=state.widget("label_first"), on_click=label_shown.go, args=(None, "first"))
         return
     item = label_item.item_of(passed.golden_id, store, shown.item_id)
     kind = label_item.kind_of(passed.golden_id, store)
