@@ -314,7 +314,7 @@ class Estimate:
     Attributes:
         calls: Maximum number of calls with these settings, within the budget.
         prompt_tokens: Number of tokens if every call scores an item, as most calls do; None if unknown.
-        completion_tokens: As `prompt_tokens`.
+        completion_tokens: Number of completion tokens under the same assumption; None if unknown.
         cost: Cost under the same assumption; None if unknown.
         rounds: Number of refinement rounds.
         notes: Sentences to show with the estimate.

@@ -143,7 +143,7 @@ class ScoreTable:
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Record scores. If they are `stored` scores, an item without a value or a reason counts as not requested."""
+        """Record scores. If they are `stored` scores, items with neither value nor reason count as not requested."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
@@ -167,7 +167,10 @@ class ScoreTable:
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Return a dict from item id to the first reason among `ids` for which its score is missing."""
+        """Return item id → reason for the items that at least one of the criteria `ids` left without a score.
+
+        If several criteria did, the reason comes from the first of them.
+        """
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons

@@ -299,7 +299,7 @@ def plan_labels(
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:
-    """Forecast how precisely an alignment can be measured with a number of labels."""
+    """Forecast how precisely an alignment can be measured with a given number of labels."""
     from core.findings.agreement import label_planning_words
     from core.stats.label_planning import plan_labels as planned
 

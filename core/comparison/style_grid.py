@@ -55,8 +55,8 @@ class StylesSettings:
 
     Attributes:
         auto_steps: Let the judge's model write evaluation steps once, for styles without their own steps.
-        n_items: Number of labelled items; whole sources are drawn until the number is reached. None takes all.
-        budget_usd: Maximum cost in dollars. Once the budget is spent, no more styles are scored.
+        n_items: Number of labelled items; whole sources are drawn until the number is reached. None takes all items.
+        budget_usd: Maximum cost in dollars; None for no limit. Once the budget is spent, no more styles are scored.
         seed: Seed for drawing sources.
         level: None means sample level if enough sources have several items, otherwise dataset level.
     """
@@ -91,7 +91,7 @@ class StylesSettings:
 
 @dataclass(frozen=True)
 class AskedItems:
-    """Labelled items that a grid scores, as `positions` in the golden set, and the `level` to measure on."""
+    """Labelled items to score in every style, as `positions` in the golden set, and the `level` to measure on."""
 
     task: Task
     items: tuple[Item, ...]
@@ -99,12 +99,12 @@ class AskedItems:
     level: Level
 
     def calls(self, style: Style) -> int:
-        """Return the number of calls for a style: one per sample of each item, or for pairs one in each order."""
+        """Return the number of calls for a style: one per sample of each item, and twice as many for pairs."""
         return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
 def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> AskedItems:
-    """Choose the items that a grid scores. Raises AspectError if the aspect is unknown or has too few labels."""
+    """Choose the items to score in every style. Raises AspectError if the aspect is unknown or has too few labels."""
     task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
     if positions.size < 2:
         raise AspectError(
@@ -127,7 +127,7 @@ def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
 
 @dataclass(frozen=True, slots=True)
 class StylesEstimate(CallEstimate):
-    """Estimated cost of a grid: in total, and of each style by name; every style scores `n_items` items."""
+    """Estimated cost of comparing styles: in total, and by style. `n_items` is the number of items per style."""
 
     n_items: int
     styles: Mapping[str, CallEstimate]
@@ -222,7 +222,7 @@ Replies = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """The results of a grid: the scores (`judges`) and the model's `replies` for each of `view.cells`."""
+    """The results of comparing styles: the scores (`judges`) and the model's `replies` for each of `view.cells`."""
 
     view: StylesView
     judges: tuple[JudgeScores, ...]

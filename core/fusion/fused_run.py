@@ -116,7 +116,8 @@ def fuse(
 
     Raises:
         UsageError: A part is unknown, or fewer than two parts are usable.
-        AspectError: The labels can't rank anything, or there are fewer than 3 systems at system level.
+        AspectError: The aspect is unknown, has too few labels or only equal labels, or has fewer than 3 systems at
+            system level.
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):

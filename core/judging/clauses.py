@@ -42,8 +42,8 @@ def weighted_clauses(item: Item, clauses: Sequence[str], rated: Sequence[Verdict
 
     Args:
         rated: A verdict on each clause.
-        weights: A weight for each clause. If the number of weights is different, or if their sum is 0, all clauses
-            count equally.
+        weights: A weight for each clause. If there are more or fewer weights than clauses, or if the weights add up
+            to 0, all clauses count equally.
     """
     raw = tuple(text for verdict in rated for text in verdict.raw)
     read = list[Scored]()

@@ -166,7 +166,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
 
 @requires("admin", reads=True)
 def log_csv(store: Store, project_id: str) -> str:
-    """Write the whole log as CSV, one row per entry. Cells are escaped so that no spreadsheet runs one as a formula."""
+    """Write the whole log as CSV, one row per entry. Cells are escaped, so spreadsheets never run them as formulas."""
     rows = []
     for entry in reversed(store.events.page(project_id)):
         at, details = entry.at.isoformat(timespec="seconds"), json.dumps(entry.body, ensure_ascii=False, sort_keys=True)

@@ -196,7 +196,7 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
 
 
 def is_imported(store: Store, run_id: str) -> bool:
-    """Whether a run came with an imported project."""
+    """Return whether a run came with an imported project."""
     run = store.runs.get(run_id)
     return store.projects.get(run.project_id).came_with(run)
 
@@ -253,7 +253,7 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
 
 
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
-    """Load the scores of a run so far, as (n_criteria, n_items) for all items of its golden set."""
+    """Load the scores of a run so far, (n_criteria, n_items), for all items of its golden set."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)
     return store.results.scores(run_id, golden.item_ids)
 

@@ -87,7 +87,7 @@ def checked_base_url(url: str) -> str:
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
-    """Return the name of an endpoint in cache keys: its URL, and the extra fields of its requests."""
+    """Return the name that cache keys use for an endpoint: its URL, and any extra fields of its requests."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
@@ -158,8 +158,8 @@ class RequestLimits:
         timeout: Seconds per attempt.
         retries: Largest number of retries after a lost connection, status 408, 409 or 5xx, or a reply that is not a
             completion.
-        patience: Seconds of nothing but status 429 after which a request fails. The number of retries after 429 is not
-            limited.
+        patience: If every attempt gets status 429 for this many seconds, the request fails. The number of retries after
+            429 is not limited.
     """
 
     concurrency: int = 64
@@ -214,7 +214,7 @@ _Positive = Annotated[int, Field(ge=1)]
 
 
 class EndpointSettings(BaseModel):
-    """Settings of a base URL in the endpoint file. The README has an example."""
+    """Settings for one base URL, from the endpoint file. The README has an example."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

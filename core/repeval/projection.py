@@ -313,7 +313,7 @@ Token = Annotated[str, MinLen(1), MaxLen(20)]
 
 @dataclass(frozen=True)
 class ScorerCell:
-    """A linear cell of a score: (state · `direction` − `centre`) / `spread`, where `direction` is (dim,)."""
+    """A cell with a fitted direction. It scores a state as (state · `direction` − `centre`) / `spread`."""
 
     __pydantic_config__ = STRICT
 
@@ -367,7 +367,7 @@ class RepEvalScorer:
 
     @property
     def dim(self) -> int:
-        """The dimension of the states that it scores."""
+        """Dimension of the hidden states that this scorer reads."""
         return self.cells[0].dim
 
     def as_json(self) -> dict[str, Any]:
@@ -432,7 +432,7 @@ class RepEvalScorer:
 class ScorerWithModel:
     """A scorer with its model, which is loaded with the first item and stays in memory.
 
-    `ray` is the address of a cluster for reading states, or "".
+    `ray` is the address of the Ray cluster that reads the hidden states; "" reads them on this machine.
     """
 
     def __init__(self, scorer: RepEvalScorer, ray: str = "") -> None:

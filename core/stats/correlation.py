@@ -74,7 +74,9 @@ def spearman(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
 def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute Kendall's tau-b of every row: (C − D) / √(P_x · P_y).
 
-    C and D are the numbers of concordant and discordant pairs. P_x and P_y are the numbers of pairs not tied in x or y.
+    C and D are the numbers of concordant and discordant pairs. P_x is the number of pairs not tied in the scores, and
+    P_y the number of pairs not tied in the labels.
+
     Rows longer than `PAIRWISE_LIMIT` take O(n log n) time, shorter rows O(n²).
     """
     x, y = np.broadcast_arrays(*pair(scores, labels))
@@ -141,7 +143,7 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def require_finite(*sides: FloatArray) -> None:
-    """Raise UsageError for ±inf; NaN is a missing value."""
+    """Raise UsageError if an array contains ±inf. NaN is allowed: it is a missing value."""
     if any(np.isinf(side).any() for side in sides):
         raise UsageError("Scores and labels must be finite numbers; got infinity. Leave these items unscored.")
 
@@ -242,8 +244,8 @@ class LabelledItems:
     def usual_level(self) -> Level:
         """Return "sample" if enough sources have enough items, otherwise "dataset".
 
-        Sample level requires 3 sources that each have at least 3 items and differing labels. Together, all such sources
-        must have at least half of the items.
+        Sample level requires at least 3 sources that each have at least 3 items and differing labels. Together, all
+        such sources must have at least half of the items.
         """
         differing = [
             places[np.ptp(self.by_source.labels[places], axis=1) > 0]
@@ -394,9 +396,10 @@ def mean_defined(values: FloatArray) -> FloatArray:
 
 
 def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
-    """Return the mean scores and the mean labels of the systems, each (n_candidates, n_systems); NaN for none.
+    """Return the mean scores and the mean labels of the systems, each (n_candidates, n_systems).
 
-    The means are over the items that a candidate scored. If every item has a score, the labels have only one row.
+    The means are over the items that a candidate scored; NaN for a system without such items. If
+    every item has a score, the labels have only one row.
     """
     counts, totals, labels = (
         _sums(data.items.systems, side, data.items.n_systems)
@@ -417,7 +420,7 @@ def rounded_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: FloatArray | None) -> list[Alignment]:
-    """Make an Alignment without interval for each candidate, from the results of `level_values`.
+    """Make an Alignment without an interval for each candidate, from the results of `level_values`.
 
     An undefined value is None, with its reason.
     """

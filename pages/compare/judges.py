@@ -1,4 +1,4 @@
-"""List, remove and add the judges on Compare."""
+"""List, remove and add the judges on the Compare page."""
 
 from __future__ import annotations
 

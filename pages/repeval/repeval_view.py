@@ -44,7 +44,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """Draw the finding of a RepEval run, then the heat map and the file, or the details if the user chose them."""
+    """Draw the finding of a RepEval run, and below it the heat map or the details, as the user chose."""
     result, test = outcome.result, outcome.result.test
     n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}
@@ -106,7 +106,7 @@ def _file(_page: Opened, run_id: str) -> str:
 
 
 def token_words(token: str) -> str:
-    """Return the label of a token in the heat map."""
+    """Return the words for a token, such as "token 2 from the end"."""
     part, compared, own = token.rpartition(":")
     if compared:
         return f"the distance from the {part} at {token_words(own)}"

@@ -195,7 +195,7 @@ shared cores took 0.4 to 1.3 times the time that this rate gives."""
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw calls and cost of a run before it starts; "—" if unknown. For the offline judge, draw the time instead."""
+    """Draw the calls and cost of a run before it starts; "—" if unknown. The offline judge's time is drawn instead."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Maximum calls (approximate)": f"{estimate.calls:,}",

@@ -79,7 +79,7 @@ def store_wanted_screen(screen: str, usual: str) -> None:
 def take_wanted_screen(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
     """Return the screen that the user requested before sign-in, with its URL ids, and delete its cookie.
 
-    Returns None if there is no valid cookie, if the screen is not among `screens`, or for a second call in a session.
+    Returns None if there is no valid cookie, if the screen is not among `screens`, or on the second call in a session.
     """
     if state.ARRIVED in st.session_state:
         return None

@@ -184,7 +184,7 @@ def makes_calls(run: Run) -> bool:
 
 
 def note_imported(page: Opened, run: Run) -> bool:
-    """Draw a note if the run was imported and is read-only. Return whether it was imported."""
+    """Draw a note that the run is read-only, if it was imported. Return whether it was imported."""
     if not page.project.came_with(run):
         return False
     st.info(

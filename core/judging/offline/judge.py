@@ -87,7 +87,7 @@ class OfflineJudge(Judge):
     ) -> Scores:
         """Score items strictly inside the scale, without rounding; NaN for items without words.
 
-        Explanations list the clauses of the first criteria that moved the score, and by how much.
+        An explanation lists which clauses of the first criteria moved the score, and by how much.
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
@@ -148,7 +148,7 @@ class OfflineJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Draft, fit or refine criteria from the exemplars of each request.
 
-        A draft is an error message if the exemplars provide no evidence.
+        If a request's exemplars provide no evidence, the batch has an error message in place of the criteria.
         """
         drafted: list[Criteria | str] = []
         for request in requests:
@@ -200,8 +200,8 @@ MIN_MOVE, MAX_PARTS = 0.005, 8
 def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
     """Return the effects of clauses on an item's score, one per line.
 
-    The effects add up to the score minus the middle of the scale. `weights` and `values`, both (n_concepts,), are those
-    that the score was computed from. `weights` has length 1.
+    The effects add up to the score minus the middle of the scale. The score was computed from `weights`
+    and `values`, both (n_concepts,). `weights` has Euclidean length 1.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each clause's part of the squashed total
@@ -314,7 +314,6 @@ def refine(
         reading: The criteria.
         values: Concept values of the misaligned items (n, n_concepts).
         gaps: Label minus score of the misaligned items (n,).
-        task: The task.
         temperature: 0 chooses the best operation; higher values choose others more often.
         seed: Seed of the choice.
     """
@@ -405,7 +404,6 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
         values: Concept values of the items (n, n_concepts).
         labels: Labels (n,) without NaN.
         sources: Source codes (n,).
-        task: The task.
 
     Returns:
         The criteria; "" if no feature fits, or if all labels are equal or come from fewer than three sources.
