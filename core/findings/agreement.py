@@ -277,8 +277,7 @@ def label_planning_words(plan: LabelPlanning) -> str:
     good = f"Enough for {plan.enough[-1]}. " if plan.enough and half <= COARSE else ""
     if not plan.enough:
         good = f"Too few labels: the minimum is {LABELS_ENOUGH_FOR[0][0]}. "
-    seen = "too few" if plan.fall is None else "enough"
-    fall = "" if plan.fall is None else f" of {plan.fall:.2f} or more"
+    seen, fall = ("too few", "") if plan.fall is None else ("enough", f" of {plan.fall:.2f} or more")
     return (
         f"{good}Agreement measured with {counted(plan.n_items, 'label')} from {counted(plan.n_sources, 'source')} is "
         f"accurate to about ±{half:.2f}. These labels are {seen} to detect a later drop{fall} ({plan.basis})."

@@ -88,8 +88,7 @@ def plan_labels(
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
     basis = f"assuming a judge that agrees at {USUAL_ALIGNMENT:g} with the mean of {USUAL_RATERS:.0f} raters"
-    ends = None if measured is None else measured.interval
-    if measured is not None and measured.value is not None and ends is not None and ends.high > ends.low:
+    if measured and measured.value is not None and (ends := measured.interval) and ends.high > ends.low:
         value, half = measured.value, (fisher_z(ends.high, _SURELY) - fisher_z(ends.low, _SURELY)) / 2.0
         by_sources = n_sources / ends.n_sources if ends.n_sources else np.inf
         worth = 3.0 + (Z95 / half) ** 2 * min(n_items / max(1, measured.n), by_sources)
