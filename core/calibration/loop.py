@@ -578,8 +578,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not lines:
         return ""
     return (
-        f"The {judge.spec} judge can't interpret this, so it has no effect: {' '.join(lines)} Use a phrase that it "
-        "knows, such as “Penalise texts that repeat themselves.”"
+        f"The {judge.spec} judge ignores any text that it can't interpret: {' '.join(lines)} Use a "
+        "phrase that the judge knows, such as “Penalise texts that repeat themselves.”"
     )
 
 

@@ -76,7 +76,7 @@ def _check_words(report: dict[str, Any], golden: GoldenFile) -> list[str]:
         lines.append(f"{counted(len(others) - len(shown), 'more finding')}. To see all findings, add --verbose.")
     if errors or not report["aspects"]:
         return (
-            [*lines, "Next: correct the file, or add the options that the errors name. Then check the file again."]
+            [*lines, "Next: correct the file, or add the options named in the errors. Then check the file again."]
             if errors
             else lines
         )

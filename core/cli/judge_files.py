@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
-    "Concord couldn't read any reply, so no item has a score. {out} contains the replies and the reasons. Fix the "
-    "cause, then run the command again with --force."
+    "Concord couldn't read any reply, so no item has a score. To see why, open {out}. Fix the cause, "
+    "then run the command again with --force."
 )
 
 
