@@ -310,10 +310,7 @@ def _report(run: _Run) -> Calibration:
     missing = [lost for lost in scores.unscored.get("final", ()) if lost.reason != "budget"]
     if missing:
         reasons = ", ".join(sorted({lost.reason for lost in missing}))
-        run.warnings.append(
-            f"{len(missing)} of {len(scores.item_ids)} items couldn't be scored ({reasons}). To see the judge's "
-            "replies, open the verdicts."
-        )
+        run.warnings.append(f"{len(missing)} of {len(scores.item_ids)} items couldn't be scored ({reasons}).")
     run.warnings += judge.judge.remarks
     if no_map:
         run.warnings.append(f"Scores aren't mapped to the human scale: {no_map}.")

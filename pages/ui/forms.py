@@ -195,12 +195,12 @@ shared cores took 0.4 to 1.3 times the time that this rate gives."""
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw the calls and cost of a run before it starts; "—" if unknown. The offline judge's time is drawn instead."""
+    """Draw the calls and cost of a run before it starts. The offline judge's time is drawn instead."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Maximum calls (approximate)": f"{estimate.calls:,}",
         "Tokens": tables.DASH if tokens is None else f"{tokens:,}",
-        "Price": money(estimate.cost),
+        "Price": "unknown" if estimate.cost is None else money(estimate.cost),
     }
     seconds = 5 * math.ceil((1 + estimate.calls / OFFLINE_RATE) / 5)
     figures = {

@@ -141,7 +141,7 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     assert not [field for field in form.text_input if "key" in field.label.lower()]
     form.text_input(key="form_model").set_value("small-model")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
-    assert metrics(form)["Price"] == "—"  # nobody has said what this model costs
+    assert metrics(form)["Price"] == "unknown"  # nobody has said what this model costs
     press(form, "Start the calibration")
     spec = place.request_of(place.newest("calibration")).judge_spec
     assert spec == "openai:small-model@http://127.0.0.1:8000/v1"
