@@ -59,8 +59,7 @@ def wrapped(lines: Sequence[str]) -> list[str]:
 
 def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[str] = ()) -> list[str]:
     """Format a finding: headline, `details`, basis, cautions (including `more`) and next step."""
-    lines = [finding.headline, *details, finding.detail]
-    return [*lines, *cautions([*finding.cautions, *more]), finding.next_step]
+    return [finding.headline, *details, finding.detail, *cautions([*finding.cautions, *more]), finding.next_step]
 
 
 def cautions(texts: Sequence[str]) -> list[str]:
@@ -109,7 +108,7 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
     for name, value in body.items():
         if name not in left_out and not isinstance(value, dict | bool) and value not in (None, "", []):
             figure = number(value) if isinstance(value, float) else value
-            figure = interval_words(value).strip() if isinstance(value, list) else figure
+            figure = range_words(value) if isinstance(value, list) else figure
             said.append(f"{name.replace('_', ' ')} {figure}")
     return f"{title}: {', '.join(said)}"
 

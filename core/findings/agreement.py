@@ -222,7 +222,8 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason, limit=HALF_ALPHA)
-    return f"{how}: {estimate(bar.alignment)}, difference {figures}."
+    over = "" if len(bar.minus) == 1 else f", corrected for {len(bar.minus)} judges (Holm)"
+    return f"{how}: {estimate(bar.alignment)}, difference {figures}{over}."
 
 
 def yes_no_finding(found: YesNo) -> Finding:
