@@ -24,7 +24,7 @@ from core.settings import Settings
 from core.stats import Difference
 from core.store.labels import Draft
 from core.store.store import Store, requires
-from core.wording import judge_words
+from core.wording import counted, judge_words
 
 LONGEST_TEXT = 20_000
 """Maximum length of criteria in characters."""
@@ -287,11 +287,8 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
     spec = store.runs.get(request.run_id).judge_spec
-    return (
-        request,
-        f"{request.aspect} · round on {len(request.parent_ids)} criteria, {learnt} · {judge_words(spec)}",
-        spec,
-    )
+    refined = f"round on {counted(len(request.parent_ids), 'set')} of criteria"
+    return request, f"{request.aspect} · {refined}, {learnt} · {judge_words(spec)}", spec
 
 
 def run_round(work: RunWork) -> RoundResult:

@@ -49,7 +49,7 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
     except ConcordError as error:
         _remember(selection, f"Nothing was saved: {error}", good=False)
         return False
-    if len(item_ids) == 1:
+    if item_ids == [state.url_id("item")]:
         done, refused = (
             f"{item_ids[0]}: {words}.",
             "".join(f"Nothing was saved: {why}" for why in left_alone.values()),

@@ -153,7 +153,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
         "found": [triage[item_id].verdict for item_id in picked],
         "note": [triage[item_id].note for item_id in picked],
     }
-    grid.draw(frame, {"text": Column(width=300)}, alt="Items picked for this round", rows=6)
+    grid.draw(frame, {"text": Column(width=220)}, alt="Items picked for this round", rows=6)
     st.caption("Concord tests proposals on items from other sources.")
     return tuple(picked)
 

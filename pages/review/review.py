@@ -174,7 +174,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
                 "annotator",
                 choice.capitalize(),
                 shortcut=key,
-                width=150,
+                width=140,
                 key=state.widget(f"vote_{point.key}_{point.seen}_{choice}"),
                 on_click=state.attempt,
                 args=("Your vote wasn't saved", vote, choice),
