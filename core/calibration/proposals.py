@@ -130,7 +130,7 @@ def fitting_request(golden: GoldenSet, items: LabelledItems, settings: Calibrati
     """Return a request that shows all `items`, for judges that fit strengths to labels."""
     exemplars = _exemplars(golden, items, {})
     shown = tuple(each.item.item_id for each in exemplars)
-    provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
+    provenance = Provenance("draft", item_ids=shown, note="clause strengths fitted to all calibration labels")
     seed = request_seed(settings.seed, 5)
     return DraftRequest(exemplars, 0.0, MAX_TOKENS, seed, provenance, fit=True)
 

@@ -144,7 +144,7 @@ def _control(kind: ControlKind, pairs: Sequence[tuple[Item, Item]], scores: dict
     sources = np.unique([item.source_id or item.item_id for item, _ in both], return_inverse=True)[1]
     n_sources, lost = len(set(sources.tolist())), len(pairs) - len(both)
     if not both:
-        return Control(kind, 0, 0, lost, None, None, "no text spoiled in this way could be made and scored")
+        return Control(kind, 0, 0, lost, None, None, "no text could be both spoiled in this way and scored")
     share = float(wins.mean())
     if n_sources < LEAST_SOURCES:
         return Control(kind, len(both), n_sources, lost, share, None, TOO_FEW)

@@ -259,9 +259,7 @@ def _asked(judge: LoadedJudge) -> tuple[CalibratedJudge, LLMJudge]:
     UsageError if it is not a language model, JudgeError if it has no criteria.
     """
     if not isinstance(judge, CalibratedJudge):
-        raise JudgeError("Only a judge with criteria (judge.yaml) can be asked again, not a fused judge or RepEval.")
+        raise JudgeError("Only a judge with criteria (judge.yaml) can rate items again, not a fused judge or RepEval.")
     if not isinstance(judge.judge, LLMJudge):
-        raise UsageError(
-            f"The judge {judge.spec} computes its scores and always returns the same ones. Use a language model."
-        )
+        raise UsageError(f"The judge {judge.spec} always computes the same score for an item. Use a language model.")
     return judge, judge.judge

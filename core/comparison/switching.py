@@ -82,7 +82,7 @@ def switch(
     for spec in (None, *judges):
         with closing(opened(spec)) as judge:
             if not isinstance(judge, CalibratedJudge):
-                raise UsageError("Only a judge with criteria (judge.yaml) can be run with another model.")
+                raise UsageError("Only a judge with criteria (judge.yaml) can use another model.")
             measure, aspect = exported_alignment(judge.card).measure, judge.task.aspect
             task_of(golden, aspect)
             labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))

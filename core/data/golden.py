@@ -295,7 +295,7 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     if mapping.unused:
         log.add("note", f"Unused columns: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        raters = "If each rater has a column, add --map rater_1_ASPECT=COLUMN,rater_2_ASPECT=COLUMN."
+        raters = "If each rater has a separate column, add --map rater_1_ASPECT=COLUMN,rater_2_ASPECT=COLUMN."
         log.add("error", f"{NO_LABELS} {way} {raters}")
     if "target" in mapping.roles:
         return True

@@ -174,9 +174,9 @@ def unseen_split(
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
         raise AspectError(
-            f"only {fresh.size} labelled items from {n_sources} sources are left after leaving out sources that "
-            f"a part was calibrated or fitted on. A fusion needs at least {2 * MIN_ITEMS} items from {MIN_SOURCES} "
-            "sources. Leave out a part that was calibrated on most items, or label more items.",
+            f"without the sources that a part was calibrated or fitted on, only {fresh.size} labelled items from "
+            f"{n_sources} sources remain. A fusion needs at least {2 * MIN_ITEMS} items from {MIN_SOURCES} "
+            "sources. Leave out a part that was calibrated on many of the items, or label more items.",
             file=golden.name,
         )
     fit, test = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)

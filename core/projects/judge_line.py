@@ -306,7 +306,9 @@ def decide_version(
     version = judge_line(store, project_id, aspect).get(number)
     if state not in DECISIONS[version.state]:
         allowed = " or ".join(DECISIONS[version.state])
-        raise UsageError(f"Version {number} is {version.state}. You can change it to {allowed}, but not to {state}.")
+        raise UsageError(
+            f"Version {number} is {version.state}. You can change its state to {allowed}, but not to {state}."
+        )
     if state in ("approved", "current") and not version.newest:
         raise UsageError(f"Version {number} hasn't been measured yet. Measure it before you approve it.")
     why = given_reason(reason) if state in ("proposed", "retired") else reason.strip()

@@ -26,7 +26,7 @@ def download(address: str, path: Path, sha256: str | None = None, *, timeout: fl
         return Path(source.fetch(path.name, downloader=pooch.HTTPDownloader(timeout=timeout)))
     except requests.HTTPError as error:
         status = "an error" if error.response is None else error.response.status_code
-        raise DownloadError(f"{address} answered {status} instead of sending the file.") from error
+        raise DownloadError(f"{address} returned {status} instead of the file.") from error
     except requests.RequestException as error:
         raise DownloadError(f"Concord can't reach {address} ({type(error).__name__}).") from error
     except ValueError as error:  # pooch raises it for a wrong hash

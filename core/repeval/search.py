@@ -321,8 +321,8 @@ def run(
         )
     if validation.labels.size < FEW_LABELS:
         warnings.append(
-            f"The layer and token were chosen on only {validation.labels.size} labels. With other labels, the choice "
-            "might be different."
+            f"The layer and token were chosen on only {validation.labels.size} labels. With different "
+            "labels, the choice might be different."
         )
     if how.uses_pairs:
         warnings.append(
@@ -528,8 +528,9 @@ def search(
             on_progress(min(start + step, total), total)
     if np.isnan(scores).all():
         raise AspectError(
-            f"On the {validation.labels.size} validation items, all labels or all hidden states are the same, so no "
-            f"cell ({n_layers} layers x {n_tokens} tokens) has an alignment. Label items that differ in quality."
+            f"On the {validation.labels.size} validation items, all labels or all hidden states are the same, so the "
+            f"alignment is undefined in every cell ({n_layers} layers x {n_tokens} tokens). Label items that differ in "
+            "quality."
         )
     return Searched(alignments, best_k, scores, fits)
 

@@ -89,12 +89,12 @@ class Extraction:
 
     def __post_init__(self) -> None:
         if self.texts not in TEXT_MODES or self.max_tokens < 1:
-            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}; max_tokens must be at least 1.")
+            raise UsageError(f"Set texts to one of {', '.join(TEXT_MODES)}, and max_tokens to at least 1.")
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
-                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean. For compared texts, the "
-                "token can start with source: or context:, as in source:mean."
+                f"Unknown token {bad[0]!r}. Use 'first', 'mean', or a position from the end (-1, -2, …). For compared "
+                "texts, the token can start with source: or context:, as in source:mean."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
             raise UsageError("Compared texts can't have a template. Remove the template, or set texts to 'prompt'.")
@@ -261,7 +261,7 @@ def template_text(template: str) -> str:
         fields, got = ", ".join(f"{{{name}}}" for name in FIELDS), f"{{{unknown[0]}}}" if unknown else repr(text[:80])
         raise UsageError(
             f"The template must contain {{hypothesis}}, with no fields other than {fields}; got {got}. Leave it "
-            f"empty to use only the hypothesis, or name a template: {', '.join(templates())}."
+            f"empty to use only the hypothesis, or enter the name of a template: {', '.join(templates())}."
         )
     return text
 
@@ -466,7 +466,7 @@ class StateCache:
         except OSError as problem:
             if problem.errno in FULL:
                 raise StoreFullError(
-                    f"The disk became full while Concord cached hidden states in {self._place}. Free some space and "
+                    f"The disk filled up while Concord was caching hidden states in {self._place}. Free some space and "
                     "start again. The hidden states computed so far are cached."
                 ) from problem
             raise StoreError(f"Can't cache hidden states in {self._place}: {problem.strerror}.") from problem

@@ -250,7 +250,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
     """Raise GoldenError if no item has a part (source, context, references) that the judge needs."""
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
-            f"The judge needs each item's {' and '.join(lacking)}, but no item has one. The columns are: "
+            f"All items lack the {' and '.join(lacking)} that the judge needs. The columns are: "
             f"{', '.join(columns)[:500]}. Add a {lacking[0]!r} column, or rename the column that contains this text.",
             file=file_name,
         )

@@ -83,8 +83,8 @@ def plan_labels(
     n_sources = n_items if n_sources is None else n_sources
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
-            f"A plan needs at least 1 rater, 1 source, as many items as sources, and at most {MOST_ITEMS:,} items. "
-            f"You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
+            f"A plan needs at least 1 rater, 1 source and 1 item per source, and can have at most {MOST_ITEMS:,} "
+            f"items. You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
     basis = f"assuming a judge that agrees at {USUAL_ALIGNMENT:g} with the mean of {USUAL_RATERS:.0f} raters"

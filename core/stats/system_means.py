@@ -179,7 +179,9 @@ ALL_EQUAL = "no interval: all labels are equal or come from one source, so the u
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gave all items the same score, so the verdicts add nothing to the labels"
-LOPSIDED = "most labels are identical, so the intervals are wider to allow for labels at the far end of the scale"
+LOPSIDED = (
+    "most labels are identical, so the intervals are wider to allow for unseen labels at the other end of the scale"
+)
 LABELS_ALONE = "the verdicts would widen the interval, so only the labels are used"
 
 

@@ -309,7 +309,7 @@ class Database:
         self._thread = threading.local()
         if self.is_sqlite:
             if not parsed.database or parsed.database == ":memory:":
-                raise StoreError("The store needs a file: sqlite:///path/to/concord.sqlite.")
+                raise StoreError("The database URL must contain the path of a file: sqlite:///path/to/concord.sqlite.")
             self.folder = Path(parsed.database).parent
             try:
                 make_private(self.folder)

@@ -74,14 +74,14 @@ def _draw_table(ablation: Ablation) -> None:
         for way in ("lower", "higher")
         if (keys := [key for key, claimed in found.items() if claimed == way])
     )
-    words = words or "No part makes a significant difference."
+    words = words or "No variant differs significantly from the final judge."
     st.subheader(plain(words), anchor=False)
     method = f" by {held.interval.method}" if held.interval else ""
     st.caption(
         plain(
-            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Each difference is the variant minus the final "
-            "judge on the same held-out items, paired by source. The p-values are Holm-corrected for "
-            f"{len(ablation.rows) - 1} comparisons."
+            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Each difference is the variant's agreement "
+            "minus that of the final judge on the same held-out items, paired by source. The p-values are "
+            f"Holm-corrected for {len(ablation.rows) - 1} comparisons."
         )
     )
     frame = pd.DataFrame(

@@ -49,7 +49,9 @@ def draw(compared: Compared) -> None:
         f"compared with {against}": Column(
             help=f"Paired test by source, Holm-corrected except for its own baseline. Needs {LEAST_SOURCES} sources."
         ),
-        "compared with a rater": Column(help="Agreement with the mean of the other raters: judge minus one rater"),
+        "compared with a rater": Column(
+            help="Agreement with the mean of the other raters: the judge's minus one rater's"
+        ),
         "n": Column(help="Number of items, or number of systems at the system level"),
         "no score": Column(help="Number of labelled items without a score. They don't count as 0."),
     }

@@ -130,7 +130,7 @@ def measured_on(
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."
-        return "Concord is scoring these criteria now." if scoring else words
+        return "Concord is measuring these criteria now." if scoring else words
     aligned = newest.alignment
     if edit is not None:
         tested = edit.difference

@@ -84,7 +84,9 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
     if not golden.aspects:
         words = "**Next:** have raters label these items. Calibrating a judge requires labels."
     elif not calibrate:
-        words = f"**Next:** label more items. Calibration would have {counted(n, 'label')} but needs at least {LEAST}."
+        words = (
+            f"**Next:** label more items. Calibration requires at least {LEAST} labels, but could use only {n:,} now."
+        )
     elif n < ENOUGH:
         words = (
             "**Next:** calibrate a judge, or label more items first. Half of the sources are held out, which leaves "

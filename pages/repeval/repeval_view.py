@@ -163,7 +163,7 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     median = number(float(np.nanmedian(random.values)))
     st.markdown(
         plain(
-            f"In the best cell, the projection agrees better with raters than {random.percentile:.1f} % of "
-            f"{random.values.size:,} random directions (median {median}). Test items, n = {result.test.n}."
+            f"In the best cell, the projection agrees with raters better than {random.percentile:.1f} % of "
+            f"{random.values.size:,} random directions do (median {median}). Test items, n = {result.test.n}."
         )
     )

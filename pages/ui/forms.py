@@ -268,8 +268,8 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     st.caption(
         f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."
         if key_name
-        else "The environment has no key. If the endpoint requires one, set OPENAI_API_KEY where the worker runs. "
-        "Never type a key here."
+        else "No key is set in the environment. If the endpoint requires one, set OPENAI_API_KEY where the worker "
+        "runs. Never type a key here."
     )
     spec = "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
     tested = widget(f"{prefix}tested")

@@ -137,7 +137,7 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     form.radio(key="form_judge").set_value("openai").run()
     assert "Enter the name of the model" in texts(form)
     assert start_is_off(form)
-    assert "The environment has no key" in texts(form)
+    assert "No key is set in the environment" in texts(form)
     assert not [field for field in form.text_input if "key" in field.label.lower()]
     form.text_input(key="form_model").set_value("small-model")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()

@@ -112,7 +112,7 @@ def test_an_edit_is_saved_with_its_author_and_rescored(real: Real, monkeypatch: 
     assert (request.parent_id, request.run_id) == (best.criteria_id, real.run_id)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
-    assert "Concord is scoring these criteria now." in texts(screen)
+    assert "Concord is measuring these criteria now." in texts(screen)
 
     def choose_late(page: Any) -> Any:
         monkeypatch.undo()

@@ -50,7 +50,7 @@ def place(store: Store, settings: Settings) -> Grids:
 
 def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
-    assert "The environment has no key" in texts(page)
+    assert "No key is set in the environment" in texts(page)
     assert "Enter the name of the model" in texts(page)
     assert not any("Scripted" in option for option in page.radio[0].options)
     assert not has_button(page, "Try these styles")

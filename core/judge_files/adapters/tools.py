@@ -66,9 +66,9 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge_words(judge.spec)}), because it isn't a language model that this tool can use. The "
+            f"The judge ({judge_words(judge.spec)}). It isn't a language model that this tool can use. The "
             "file contains only the judge's criteria. Choose a model for the tool.",
-            "The measured agreement, because it applies only to the original judge. Measure the agreement again.",
+            "The measured agreement. It applies only to the original judge, so measure the agreement again.",
         ]
     elif own_prompt:
         lost.append(
@@ -79,12 +79,12 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
             f"The judge's {counted(how.n_examples, 'rated example')}. The tool doesn't support rated examples."
         ] * bool(how.examples)
         lost += [f"The persona ({how.persona}). The tool doesn't support a system message."] * (how.persona != "none")
-        lost += ["The accuracy of the score map, because the map was fitted to scores from Concord's prompt."] * bool(
+        lost += ["The accuracy of the score map. The map was fitted to scores from Concord's prompt."] * bool(
             facts.isotonic
         )
     elif how.examples:
         lost.append(
-            "The replacement of examples that share a source with the item to rate. The tool shows the same "
+            "Different examples for an item that shares a source with one of the examples. The tool shows the same "
             "examples for all items."
         )
     if facts.model and judge.sampling and judge.sampling.nearest:
@@ -132,7 +132,7 @@ _MLFLOW_USE = (
     "from concord_judge import concord_judge",
     "mlflow.genai.evaluate(data=..., scorers=[concord_judge]), or judges()[0](inputs=..., outputs=...) for a single "
     "judge",
-    "inputs contains the source and the context, outputs the text to rate, and expectations the reference.",
+    "'inputs' contains the source and the context, 'outputs' the text to rate, and 'expectations' the reference.",
     "The key is read from OPENAI_API_KEY. To use another endpoint or model, set JUDGE_BASE_URL or JUDGE_MODEL.",
 )
 _DOUBLE_BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
@@ -229,7 +229,7 @@ def promptfoo(facts: JudgeFacts) -> Made:
     """
     lost = [*_lost(facts), *_LOST_BY_PROMPTS]
     lost += ["All references of an item except the first."] * ("references" in facts.parts)
-    lost.append("promptfoo's cache and providers, because the assertion calls the endpoint directly.")
+    lost.append("promptfoo's cache and providers. The assertion calls the endpoint directly.")
     how, parts, effort = facts.sampling, headings(facts), facts.document.judge.effort
     judge = {
         "scale": facts.scale,
