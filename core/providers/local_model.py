@@ -268,7 +268,7 @@ def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     if several := [number for number in numbers if number not in model.token_ids]:
         raise JudgeError(
             f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so Concord can't "
-            "read its probability in one pass. Use a form with a written rating, such as --form rate_explain."
+            "read its probability in one pass. Choose a form with a written rating, such as --form rate_explain."
         )
     return [sorted(model.token_ids[number]) for number in numbers]
 

@@ -154,7 +154,7 @@ def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path:
     with pytest.raises(GoldenError, match="labels are outside the judge's scale"):
         look([tmp_path / "off.jsonl"], judge_file, tmp_path / "out")
     (tmp_path / "bare.jsonl").write_text(json.dumps({"id": "a", "target": "Text.", "timestamp": "2026-11-01"}))
-    with pytest.raises(GoldenError, match=r"^bare\.jsonl: The judge needs each item's source"):
+    with pytest.raises(GoldenError, match=r"^bare\.jsonl: All items lack the source"):
         look([tmp_path / "bare.jsonl"], judge_file, tmp_path / "bare")
 
 

@@ -59,7 +59,7 @@ def test_a_file_comes_whole_and_is_checked(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (status(404), "https://home/data.csv answered 404"),
+        (status(404), "https://home/data.csv returned 404"),
         (requests.ConnectionError("refused"), "can't reach "),
         (requests.Timeout(), "can't reach "),
         (BODY + b"more", "its SHA-256 hash differs"),
