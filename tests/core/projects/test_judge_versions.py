@@ -168,7 +168,7 @@ def test_an_approval_is_withdrawn_and_one_goes_back(versions: Versions) -> None:
     assert (versions.line.current, versions.line.default) == (None, versions.line.get(2))
     versions.decide(2, "retired", "superseded")
     assert versions.line.default == versions.line.get(1)
-    with pytest.raises(UsageError, match="can change it to proposed, but not to approved"):
+    with pytest.raises(UsageError, match="can change its state to proposed, but not to approved"):
         versions.decide(2, "approved")
 
 

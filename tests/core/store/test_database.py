@@ -125,7 +125,7 @@ def test_the_disk_is_called_full_only_where_it_is(
     [
         ("mysql://u:secret@h/d", "must look like sqlite"),
         ("not a url", "must look like sqlite"),
-        ("sqlite://", "needs a file"),
+        ("sqlite://", "path of a file"),
         ("postgresql://u:secret@127.0.0.1:1/d", "can't reach the database"),
     ],
 )

@@ -81,7 +81,7 @@ def test_levels_and_examples_go_along_or_the_file_says_that_they_cannot(card: Ca
         assert "- 1: It says {{ alas }}.\n- 5: Fine." in prompt["before"]
         assert "### Example 1" in prompt["before"]
         assert "Seen Rule" in made.text
-        assert any("share a source with the item to rate" in line for line in made.lost)
+        assert any("shares a source with one of the examples" in line for line in made.lost)
     else:
         assert "alas" in made.text
         assert "Seen Rule" not in made.text
