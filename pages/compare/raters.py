@@ -20,7 +20,7 @@ VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
     "These figures apply only to these raters. The annotator test is by Calderon, Reichart and Dror (2025). The test "
     "is clustered by source if items share sources. The judge passes if it could replace at least half of the raters "
-    "(ω ≥ 0.50, Benjamini–Yekutieli at 0.05). ρ is how often the judge does at least as well as a rater."
+    "(ω ≥ 0.50, Benjamini–Yekutieli at 0.05). The column ρ shows how often the judge does at least as well as a rater."
 )
 
 
