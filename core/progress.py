@@ -42,7 +42,7 @@ class Progress(Protocol):
     """
 
     def advance(self, done: int, of: int) -> None:
-        """Report that `done` of the `of` calls after the last snapshot are complete."""
+        """Report progress since the last snapshot: `done` out of `of` calls are complete."""
         ...
 
     def publish(self, snapshot: Snapshot) -> None:

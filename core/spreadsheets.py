@@ -42,7 +42,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def csv_line(cells: Iterable[Cell]) -> str:
-    """Write one row of a CSV file with "\\n" at its end, every cell escaped."""
+    """Return one row of a CSV file, with every cell escaped and "\\n" at the end."""
     out = io.StringIO()
     # Python quotes a cell with a lone "\r" only if lines end in "\r\n"; unquoted, it would end the row.
     csv.writer(out, lineterminator="\r\n").writerow([safe_cell(cell) for cell in cells])

@@ -94,7 +94,7 @@ def describe(alignment: Alignment | None) -> str:
 
 
 def change_figures(value: float, interval: Iterable[float] | None) -> str:
-    """Format a difference and its interval: ``"+0.05 [−0.01, +0.11]"``, or the value alone."""
+    """Format a difference and its interval: ``"+0.05 [−0.01, +0.11]"``; without an interval, the value alone."""
     return signed(value) + ("" if interval is None else f" {signed_range(interval)}")
 
 
@@ -183,7 +183,7 @@ def money(cost: float | None) -> str:
 
 
 def price_words(cost: float | None) -> str:
-    """Format a price to append to a sentence: ``", about $0.12"``, ``", price unknown"``, "" for no cost."""
+    """Format a price to append to a sentence: ``", about $0.12"``; ``", price unknown"`` for None; "" for 0."""
     return ", price unknown" if cost is None else f", about {money(cost)}" if cost else ""
 
 

@@ -100,7 +100,7 @@ def calibrate(
     """Calibrate `judge` on one aspect of `golden`, and publish the leaderboard as it changes.
 
     Args:
-        aspect: The name of the aspect, or a whole task.
+        aspect: The name of the aspect, or a `Task` for it.
         progress: Receives each leaderboard, and can stop the run.
         asking: If its `writes_steps` is true, the judge writes evaluation steps first.
         split: Calibration and held-out items; None splits according to `settings`.
@@ -558,7 +558,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Return a warning that fitted strengths make the scores optimistic; "" if criteria have no fitted strengths."""
+    """Return a warning that fitted strengths make intervals and score map optimistic; "" if none are fitted."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):

@@ -315,7 +315,7 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
 def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
     """Keep refinements that align better than their parent, overall and on the inner `fold`; reject the others.
 
-    Without `refine_gate`, keep all refinements with a defined alignment, as in the paper.
+    Without `refine_gate`, keep all refinements with a defined alignment, as AutoCalibrate does.
     """
     inner = pool.items.take(fold)
     for child in children:
@@ -352,7 +352,7 @@ class Proposal:
 class RoundResult:
     """The proposals of a refinement round, by gain on the inner fold, largest first.
 
-    `problems` maps reason → number of unusable replies.
+    `problems` counts the unusable replies by reason.
     """
 
     proposals: tuple[Proposal, ...]

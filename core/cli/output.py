@@ -63,7 +63,7 @@ def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[
 
 
 def cautions(texts: Sequence[str]) -> list[str]:
-    """Format the first sentence of up to three cautions. With --verbose, format all cautions in full."""
+    """Format up to three cautions, each cut to its first sentence. With --verbose, format all in full."""
     if wants_verbose.get():
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]

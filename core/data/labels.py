@@ -303,7 +303,7 @@ class Question:
     Attributes:
         kind: "ids" asks whether the rows with the same id are different items. "missing" asks whether numbers are
             labels or mean "no label".
-        aspect: The aspect; for "ids", the id.
+        aspect: The aspect in question; for "ids", the repeated id.
         numbers: The numbers in question, only for "missing".
         rows: The row numbers in question.
     """

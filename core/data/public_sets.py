@@ -97,7 +97,7 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
 
     Raises:
         DownloadError: A download failed.
-        GoldenError: The published files have another form or size than expected.
+        GoldenError: The published files have a different form or size than expected.
         UsageError: `out` doesn't end in .jsonl, or exists and `force` is false.
     """
     if out.suffix != ".jsonl":
@@ -226,10 +226,10 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
-    """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one rating per
-    row).
+    """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3.
 
-    The texts of team ``webnlg`` are gold texts, and become the references of the other teams. NA means a missing value.
+    The file (``ratings``, CSV) has one rating per row. The texts of team ``webnlg`` are gold texts, and become the
+    references of the other teams. NA means a missing value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}

@@ -35,7 +35,7 @@ MOST_NAMED = 3
 
 
 def recheck_finding(found: Recheck) -> Finding:
-    """Say whether an exported judge's agreement holds on newer labels, fell, or is inconclusive."""
+    """Return a finding on whether an exported judge agrees with raters as well on newer labels as before."""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
         "holds": f"Agreement with raters holds: it is {now} on newer labels and was {then} before.",
@@ -60,7 +60,7 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def monitor_finding(found: Monitored) -> Finding:
-    """Say whether quality in production changed, and whether the systems or the judge caused it."""
+    """Return a finding on whether quality in production changed, and whether systems or judge caused the change."""
     who, look = found.who, found.look
     baseline = [period.name for period in found.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
@@ -95,7 +95,7 @@ def monitor_finding(found: Monitored) -> Finding:
 
 
 def anchor_words(look: AnchorLook) -> str:
-    """Say how the anchor items' scores changed since the first evaluation."""
+    """Return text on how the anchor items' scores have changed since the first evaluation."""
     lost = f" {counted(look.n_lost, 'anchor item')} couldn't be read this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
         return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {look.reason}.{lost}"
@@ -175,7 +175,10 @@ def model_names(found: Sequence[TriedModel]) -> list[str]:
 
 
 def switch_finding(found: Sequence[TriedModel]) -> Finding:
-    """Say whether another model agrees better with raters, given the same criteria, on items not used to choose it."""
+    """Return a finding on whether another model, given the same criteria, agrees better with raters.
+
+    The comparison is on items that were not used to choose the model.
+    """
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     names = model_names(found)
     if not others:

@@ -201,7 +201,7 @@ NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
-    """Return a file's base URL, normalised, and whether every installation may send it the key.
+    """Return the base URL from a file, normalised, and whether every installation may send the key to it.
 
     "" is OpenAI's own endpoint and stays "". Raises UsageError if the text is not a base URL.
     """
@@ -418,7 +418,7 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
         settings: None reads the settings from the environment.
 
     Raises:
-        UsageError: `judge` has another form.
+        UsageError: `judge` is neither of these forms.
         ProviderError: The request failed. The message names the endpoint and says how to fix the problem.
     """
     from core.providers.openai_api import OpenAIProvider

@@ -1,8 +1,8 @@
 """Prompts for scoring, drafting and refining, and the styles in which a judge can be asked for a score.
 
 Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form). The reply forms come from A Closer
-Look (section 3.2), the stars from AutoCalibrate, and the personas from A Closer Look (appendix F.3). Evaluation steps,
-after the criteria, and the probability-weighted score come from G-Eval.
+Look (section 3.2), the form "stars" from AutoCalibrate, and the personas from A Closer Look (appendix F.3). Evaluation
+steps, after the criteria, and the probability-weighted score come from G-Eval.
 
 The prompt texts are versioned files in `prompts/`. Texts that are the same for all items come first, so that an
 endpoint can cache them. Every line of an item is quoted with "> ", so that forged headings, verdicts or tags have no
@@ -227,7 +227,7 @@ def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool 
 
 
 def shown_item(item: Item, *, references: bool) -> Item:
-    """Return `item`, without its references unless `references` is True."""
+    """Return `item`, with its references only if `references` is True."""
     return item if references or not item.references else replace(item, references=())
 
 
@@ -484,7 +484,7 @@ class Style:
 
     @property
     def name(self) -> str:
-        """The name of the style with non-default settings, such as "analyze-rate · 5 samples at t=1 · steps"."""
+        """The name of the style with its settings, such as "analyze-rate · 5 samples at t=1 · steps"."""
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
         parts = [self.form.replace("_", "-"), f"{counted(self.samples, 'sample')} at {heat}"]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)

@@ -106,7 +106,7 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Return a metric: the score of a pair of texts from a trained model.
+    """Return a metric: the score that a trained model gives a pair of texts.
 
     The model must have a single output. A pair is the target with the source (SumBLEURT), or with each reference
     (BLEURT). The best reference counts.
@@ -454,7 +454,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
 
     Raises:
         ModelNotFoundError: The model is not found.
-        JudgeError: The model has another architecture, was trained for another use, has pickled or missing weights, or
+        JudgeError: The model's architecture or training doesn't fit the use, its weights are pickled or missing, or it
             needs its own code.
     """
     import transformers

@@ -49,7 +49,7 @@ _DID = {
 
 
 class VersionEntry(Entry):
-    """A log entry about the judge of an aspect. The subject is the aspect."""
+    """A log entry about the judge of an aspect. Its `subject` is the aspect."""
 
     @property
     def aspect(self) -> str:
@@ -113,7 +113,7 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """The set and its alignment: held-out if measured, otherwise calibration (optimistic)."""
+        """The name of a set and the alignment on it: held-out if measured, otherwise calibration (optimistic)."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
@@ -232,7 +232,7 @@ class JudgeLine:
 
     @property
     def followed(self) -> dict[str, JudgeVersion]:
-        """Criteria id → the newest version with these criteria."""
+        """Maps a criteria id to the newest version with these criteria."""
         return {criteria_id: version for version in self.versions for criteria_id in version.criteria_ids}
 
     def of_run(self, run_id: str) -> JudgeVersion | None:
@@ -267,7 +267,7 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
 
 
 def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
-    """Load the judge versions of all aspects: aspect → versions."""
+    """Return a dict from each aspect with a judge to the versions of the judge."""
     aspects = sorted({entry.subject for entry in store.events.all(project_id, VersionMade)})
     return {aspect: judge_line(store, project_id, aspect) for aspect in aspects}
 

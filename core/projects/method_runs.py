@@ -107,7 +107,10 @@ def run_styles(work: RunWork) -> StylesView:
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """Return a grid's results so far; None if there are none. Raises NotFoundError for an unknown run id."""
+    """Return the results so far of a run that compares styles; None if there are none.
+
+    Raises NotFoundError for an unknown run id.
+    """
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
@@ -291,9 +294,9 @@ def run_ablation(work: RunWork) -> Ablation:
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
-    """Return the newest run of a kind on run `run_id`; None if there is none.
+    """Return the newest run of `kind` that was requested for run `run_id`; None if there is none.
 
-    Failed and cancelled runs are only considered if there is no other.
+    Failed and cancelled runs are considered only if there is no other run.
     """
     about = _runs_on(store, kind, run_id)
     usable = [run for run in about if not run.finished or run.status in WITH_RESULT]

@@ -62,7 +62,7 @@ class Ready:
 
     @cached_property
     def token_ids(self) -> Mapping[str, list[int]]:
-        """Word → its token ids in the vocabulary, with and without a leading space."""
+        """Maps each word to its token ids in the vocabulary, with and without a leading space."""
         tokens = defaultdict(list)
         for token, index in self.tokenizer.get_vocab().items():
             tokens[token.strip(_MARKS)].append(index)

@@ -90,7 +90,7 @@ def completion(request: Request, text: str) -> Completion:
 
 
 def sections_in(request: Request) -> Sections:
-    """Split a prompt into sections; return the first word of each heading → its text."""
+    """Split a prompt into sections; return a dict from the first word of a heading to the section's text."""
     prompt = "\n".join(message.content for message in request.messages)
     return {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
 

@@ -35,7 +35,7 @@ WALKED = 400
 def write_requests(
     judge: LoadedJudge, items: ItemFile, path: Path, replies: ReplyStore | None
 ) -> tuple[int, list[Path]]:
-    """Write the requests without a cached reply to one or more files: `path`, then `NAME-2`, `NAME-3`, …
+    """Write all requests that have no cached reply. The files are `path`, then `NAME-2`, `NAME-3`, …
 
     A new file begins when a file reaches the size limit of batch endpoints.
 

@@ -271,8 +271,8 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     Args:
         first: Index in `names` of the first system of each pair (n,).
         second: Index in `names` of the second system of each pair (n,).
-        won: 1 if the second system won, 0 if the first won, 0.5 for a tie (n,). Values between are allowed; NaN is left
-            out.
+        won: 1 if the second system won, 0 if the first won, 0.5 for a tie (n,). Values in between are allowed; NaN is
+            left out.
         sources: Codes of the sources (n,).
         names: Names of the systems.
     """

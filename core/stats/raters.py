@@ -578,7 +578,7 @@ class RaterTest(JsonRecord):
         judge_wins: Share of items on which the judge does at least as well as the rater.
         rater_wins: Share of items on which the rater does at least as well as the judge.
         difference: Mean of d.
-        p: None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.
+        p: The uncorrected p value; None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.
         replaceable: Whether H0 is rejected after correction for the number of raters.
     """
 

@@ -142,8 +142,8 @@ class Transfers(StorePart):
         """Create a project from checked rows and return its id. If an error occurs, nothing is stored.
 
         Args:
-            tables: (name of a table, its rows).
-            runs: Old id of a run → its new id.
+            tables: Each table as a pair: its name and its rows.
+            runs: Maps the old id of each run to its new id.
             project_id: Set only for a project that ships with Concord, which does not count as imported.
 
         Raises:

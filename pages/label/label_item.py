@@ -62,7 +62,7 @@ def keys_of(aspect: LabelAspect) -> str:
 
 
 def keys_words(aspect: LabelAspect) -> str:
-    """Say how to rate the aspect, for example "press 1–5"."""
+    """Return how to rate the aspect, for example "press 1–5"."""
     if not aspect.choices():
         return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
     return f"press {keys_of(aspect)}"
@@ -138,6 +138,6 @@ def draw_text(text: str) -> None:
 
 
 def leftward(text: str) -> bool:
-    """Return whether the text starts with a right-to-left script."""
+    """Return whether the text starts in a right-to-left script."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)

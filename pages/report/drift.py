@@ -1,4 +1,4 @@
-"""Draw whether a judge still agrees with raters on newer labels, and start rechecks."""
+"""Show whether a judge still agrees with raters on newer labels, and start rechecks."""
 
 from __future__ import annotations
 

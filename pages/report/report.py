@@ -52,7 +52,7 @@ def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | Non
 
 
 def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Draw why there is no report, and how to get one: measure the current version, or calibrate."""
+    """Explain why there is no report, and how to get one: measure the current version, or calibrate."""
     version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
     if version is not None:
         words = f"{version.name.capitalize()} hasn't been measured on this golden set"
@@ -134,7 +134,7 @@ def draw_finding(report: Report) -> None:
 
 
 def draw(page: Opened, report: Report) -> None:
-    """Draw the chart, how much the criteria improve agreement, and who approved the version."""
+    """Draw the chart, the approval, and the gain over the baseline."""
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:

@@ -1,4 +1,4 @@
-"""Select boxes for what a screen is about (golden set, aspect, run, criteria), kept in the URL."""
+"""Choose what a screen is about (golden set, aspect, run, criteria) in select boxes, and keep it in the URL."""
 
 from __future__ import annotations
 

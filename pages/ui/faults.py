@@ -16,7 +16,7 @@ _log = logging.getLogger("concord")
 
 
 def say_waiting() -> None:
-    """Report that a thread is waiting for the store, on the screen and in the log."""
+    """Report on the screen and in the log that a thread is waiting for the store."""
     say_in_log()
     if get_script_run_ctx(suppress_warning=True) is not None:
         words = f"The database isn't responding. Waiting for up to {PATIENCE:.0f} s …"

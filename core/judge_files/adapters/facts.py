@@ -85,7 +85,7 @@ class JudgeFacts:
 
     @property
     def max_tokens(self) -> int:
-        """Token limit to send, including room for reasoning, because other tools don't raise a limit."""
+        """Token limit for other tools. It includes room for reasoning, which other tools don't add."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
@@ -211,7 +211,7 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
 
 
 def headings(facts: JudgeFacts) -> dict[str, str]:
-    """Return the heading of each part of an item in the prompts: part → heading, in order."""
+    """Return a dict from each part of an item to its heading in prompts, in the order of the prompts."""
     words = KINDS[facts.task.kind]
     named = {
         "source": words.source,

@@ -82,7 +82,7 @@ def fragments(stems: Sequence[str], source: SourceText) -> list[int]:
 
 
 def longest_copy(text: Text, source: SourceText) -> int:
-    """Return the number of words in the longest fragment that the text shares with the source; 0 below two words."""
+    """Return the number of words in the longest fragment that text and source share; 0 if fewer than two."""
     longest = max(fragments(text.stems, source), default=0)
     return longest if longest > 1 else 0
 
