@@ -226,7 +226,7 @@ def examine(
         own["words"] = bias_finding(bias).headline if bias.shown else None
     if controls:
         if len(seen.judge_file) != 1:
-            raise UsageError("Concord scores the spoiled texts with a judge file. Add exactly one --judge-file.")
+            raise UsageError("To score the spoiled texts, add exactly one --judge-file.")
         behind = seen.judge_file[0]
         positions = calibration_items(loaded, (), behind).tolist()
         with closing(load_judge(behind, replies=JudgeFileOptions().replies(behind))) as judge:

@@ -89,7 +89,7 @@ class Extraction:
 
     def __post_init__(self) -> None:
         if self.texts not in TEXT_MODES or self.max_tokens < 1:
-            raise UsageError(f"Set texts to one of {', '.join(TEXT_MODES)}, and max_tokens to at least 1.")
+            raise UsageError(f"max_tokens must be at least 1, and 'texts' must be one of: {', '.join(TEXT_MODES)}.")
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
