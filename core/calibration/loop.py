@@ -549,7 +549,7 @@ def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
 
 
 def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Criteria, FloatArray] | None:
-    """Fit the strengths again. If the criteria stay the same, return them with cross-fitted scores, else None."""
+    """Return the criteria with cross-fitted scores if fitting their strengths again changes nothing, else None."""
     if len(criteria) != 1 or not cross_fitting_calls(pool.judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(pool, pool.items)

@@ -96,7 +96,7 @@ class VersionMeasured(VersionEntry):
         gain: Alignment of `version` minus that of `beside`, on the same calibration items.
         held_out_gain: The same difference on held-out items. Only the first comparison on these items has a p value,
             because later choices may depend on it.
-        looks: How many times held-out results were used so far; 0 if this measurement did not score held-out items.
+        looks: How many times held-out results have been used so far; 0 if this measurement scored no held-out items.
     """
 
     kind = "judge version measured"
@@ -273,7 +273,7 @@ def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
 
 
 def default_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
-    """Return the statistic and level of an aspect's default version; without one, Spearman and `usual_level`."""
+    """Return the statistic and level of an aspect's default version; without a version, Spearman and `usual_level`."""
     from core.comparison import usual_level
 
     version = judge_line(store, project_id, aspect).default

@@ -182,7 +182,7 @@ def gained(report: Report) -> Finding:
 
 
 def steady(report: Report) -> str:
-    """Return a sentence on how much the scores change when the judge scores again; "" if it hasn't."""
+    """Return a sentence on how much repeated scores of the judge differ; "" if no scores were repeated."""
     return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 
