@@ -49,7 +49,7 @@ def test_the_name_picked_last_outlives_reload_and_tab_but_not_the_browser(
     named(page, "Zoë <b>")
     tab = context.new_page()
     tab.goto(app_url)
-    settle("To do", tab)
+    settle("nothing open", tab)
     named(tab, "Zoë <b>")
     assert not tab.locator("[class*=st-key-form_remember]").count()
 
