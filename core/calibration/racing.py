@@ -416,7 +416,7 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[
 
 
 def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with_baseline: bool = False) -> int:
-    """Return the number of calls of a race. `with_baseline` adds the baseline, which takes part in all rungs."""
+    """Return the number of calls in a race. `with_baseline` adds the baseline, which takes part in all rungs."""
     arms, items = np.array(schedule(settings, n_arms, order)).T
     return int((arms + with_baseline) @ np.diff(items, prepend=0))
 

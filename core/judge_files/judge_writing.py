@@ -252,7 +252,7 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) ->
     """Return the final judge's verdicts with reasons: first calibration items, then held-out items.
 
     The scores are from `calibration`. The reasons come from `judge`, which uses its cache if it is remote. An item's
-    reason is given under the best criteria with a readable reply.
+    reason comes from the best criteria under which the judge's reply to the item is readable.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}

@@ -167,7 +167,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
     Args:
         name: Name of the metric.
         state: JSON from `RepEvalScorer.as_json`.
-        ray: Address of a Ray cluster on which the model runs, or "".
+        ray: Address of a Ray cluster on which the model runs; "" runs it on this machine.
 
     Raises:
         JudgeError: `state` is damaged.

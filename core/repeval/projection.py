@@ -313,7 +313,7 @@ Token = Annotated[str, MinLen(1), MaxLen(20)]
 
 @dataclass(frozen=True)
 class ScorerCell:
-    """A cell with a fitted direction. It scores a state as (state · `direction` − `centre`) / `spread`."""
+    """Fitted direction for one layer and token. A state's score is (state · `direction` − `centre`) / `spread`."""
 
     __pydantic_config__ = STRICT
 

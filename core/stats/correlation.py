@@ -322,7 +322,7 @@ class Paired:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of the labels in sums: `scored`, or one row of ones if all candidates scored all items."""
+        """Weights for sums of labels: `scored`, or one row of ones if all candidates scored all items."""
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:

@@ -273,14 +273,14 @@ def t_quantile(freedom: int, n_intervals: float = 1.0) -> float:
 
 
 def two_sided(t: float, freedom: int) -> float:
-    """Return the two-sided p value of Student's t."""
+    """Return the two-sided p value of Student's `t` with `freedom` degrees of freedom."""
     from scipy.special import stdtr
 
     return float(min(1.0, 2.0 * stdtr(freedom, -abs(t))))
 
 
 def one_sided(t: float, freedom: int) -> float:
-    """Return the probability that Student's t is below `t`."""
+    """Return the probability that Student's t, with `freedom` degrees of freedom, is below `t`."""
     from scipy.special import stdtr
 
     return float(stdtr(freedom, t))
@@ -320,9 +320,9 @@ def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArra
 def clustered_error(terms: FloatArray, sources: IntArray) -> float:
     """Compute the standard error of the sum of `terms` (n,), clustered by source.
 
-    `sources` (n,) has the source code of each term. For G sources, the formula is √(G / (G − 1) · Σ_g (Σ terms of g)²).
-    The result is NaN for fewer than 2 sources. For a mean or a ratio, pass each item's contribution to the linearised
-    value as a term.
+    `sources` (n,) has the source code of each term. For G sources, the formula is √(G / (G − 1) · Σ_g (Σ terms of g)²),
+    where g is a source. The result is NaN for fewer than 2 sources. For a mean or a ratio, pass each item's
+    contribution to the linearised value as a term.
     """
     by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=terms)
     n = by_source.size

@@ -195,7 +195,7 @@ shared cores took 0.4 to 1.3 times the time that this rate gives."""
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw the calls and cost of a run before it starts. The offline judge's time is drawn instead."""
+    """Draw the calls and cost of a run before it starts. With `offline`, draw the time instead."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Maximum calls (approximate)": f"{estimate.calls:,}",
