@@ -111,6 +111,8 @@
     const [from, to] = [new URL(location.href), new URL(url ?? "", location.href)];
     const more = from.pathname === to.pathname && [...from.searchParams].every(([id, value]) => to.searchParams.get(id) === value);
     (more ? replaceState : pushState).call(history, state, title, url);
+    // The observer of the script's state doesn't see a screen that is drawn in an instant.
+    if (from.pathname !== to.pathname) find("stMain")?.scrollTo({ top: 0 });
   };
 
   document.addEventListener("focusin", ({ target }) => {
