@@ -110,7 +110,7 @@ class CalibrationSettings:
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
         None,
-        "Level at which agreement is measured. auto: sample if enough sources have several items, otherwise dataset.",
+        "Level at which agreement is measured. “auto” is sample if enough sources have several items, else dataset.",
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to use for calibration.", low=0.05, high=0.95)

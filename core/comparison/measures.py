@@ -99,8 +99,8 @@ def compare(
 ) -> Comparison:
     """Test whether judge a agrees better with the raters than judge b, on the labelled items that both scored.
 
-    The difference is paired over sources. It has a p only if there are at least 8 sources. The result also has
-    Williams' test and a comparison of both judges with a plain regression. Williams' test always uses Pearson at
+    The difference is paired over sources. Its p value requires at least 8 sources. The result also includes Williams'
+    test and a comparison of both judges with a plain regression. Williams' test always uses Pearson at
     dataset level and treats items as independent. The regression is fitted to the labels of other sources.
 
     Arguments and omitted items are as in `align`. `judge_file` can name the files of both judges. Raises UsageError if

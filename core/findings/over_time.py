@@ -35,7 +35,7 @@ MOST_NAMED = 3
 
 
 def recheck_finding(found: Recheck) -> Finding:
-    """Return a finding on whether an exported judge agrees with raters as well on newer labels as before."""
+    """Return a finding: does an exported judge still agree with raters on newer labels?"""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
         "holds": f"Agreement with raters holds: it is {now} on newer labels and was {then} before.",

@@ -56,7 +56,7 @@ class FusionJudge:
 
     @property
     def to_write(self) -> tuple[str, ...]:
-        """Names of the texts that the model writes first."""
+        """Names of the texts that the model must write before it can rate items."""
         return tuple(name for name in ("criteria", "plan") if not getattr(self, name))
 
     @cached_property

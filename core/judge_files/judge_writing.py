@@ -251,8 +251,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
     """Return the final judge's verdicts with reasons: first calibration items, then held-out items.
 
-    The scores are from `calibration`. The reasons come from `judge`, which uses its cache if it is remote. An item's
-    reason comes from the best criteria under which the judge's reply to the item is readable.
+    The scores are from `calibration`. The reasons come from `judge`, which uses its cache if it is remote. Each item's
+    reason comes from the best criteria for which the judge's reply can be read.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}

@@ -201,7 +201,7 @@ class TriageRequest:
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
-    """Save the user's verdict on a misaligned item, a note, or a pick. Return the number of the log entry.
+    """Save the user's verdict, note or pick for a misaligned item. Return the number of the log entry.
 
     A picked item is one that the next refinement round learns from.
 

@@ -248,7 +248,7 @@ def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings
 
 
 def token_json(name: str) -> int | str:
-    """Return a token as a number if it counts from the end ("-1" → -1), otherwise as text."""
+    """Return the name of a token as a number if it is a position from the end ("-1"), otherwise unchanged."""
     return int(name) if name.startswith("-") else name
 
 

@@ -148,7 +148,7 @@ def _draw_shown(result: Calibration) -> None:
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Draw every figure with its n, the skipped work, and the cost of the run."""
+    """Draw every figure with its n. Then list the skipped work, and the cost of the run."""
     base, best = result.no_criteria, result.best_single
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:

@@ -64,9 +64,8 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
     method = f" by {known.interval.method}" if known.interval else ""
     st.caption(
         plain(
-            "Ranked on calibration items (also used to choose the criteria) by "
-            f"{measure_name(known.statistic, known.level)}. 95 % intervals{method}. To read the full criteria, select "
-            "a row."
+            f"Ranked by {measure_name(known.statistic, known.level)} on calibration items, which were also used to "
+            f"choose the criteria. 95 % intervals{method}. To read the full criteria, select a row."
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]

@@ -208,7 +208,7 @@ _PROMPTFOO_USE = (
     "promptfoo eval -c concord_judge.yaml",
     "promptfoo scores the texts under 'tests' (var target). Put your items under 'tests', or pass a file with --tests.",
     "In your own configuration, keep only 'defaultTest'. The output to rate then comes from your provider.",
-    "The vars source, context and reference contain the other parts of an item, if this judge reads them.",
+    "The variables 'source', 'context' and 'reference' contain the other parts of an item, if this judge reads them.",
     "The score runs from 0 (bottom of the scale) to 1 (top). human_score is on the scale itself. Raise 'threshold' to",
     "make low scores fail. A reply without a number on the scale is an error, not a score.",
     "The key is read from JUDGE_API_KEY or OPENAI_API_KEY.",
