@@ -31,7 +31,7 @@ from core.records import (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The rating read from one reply: a number on the scale and its position, or None and the reason.
+    """The rating read from one reply: a number on the scale and its position in the reply, or None and the reason.
 
     `detail` explains the reason in a sentence.
     """
@@ -134,7 +134,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """Make scores from `verdicts`, which has one row for each criteria text, in the order of `items`."""
+        """Make scores from `verdicts`, which has one row per criteria text; each row is in the order of `items`."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])

@@ -98,7 +98,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether the errors are significantly larger than in the other parts, and the difference is large enough."""
+        """Whether the errors are significantly larger than in the other parts, by a margin large enough to report."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -124,7 +124,7 @@ class Bias:
         people: The same correlation for the labels.
         expected: The same correlation for unbiased scores, as a range if the labels' reliability is unknown.
         least: A `difference` up to this size is too small to be called a bias.
-        reason: Why there is no difference or no test.
+        reason: Why `difference` or `p` is None.
         flips: Share of the pairs whose verdict changes with the order; for "position" only.
     """
 
@@ -166,7 +166,7 @@ class Examination:
         overall: The judge's alignment on all examined items.
         parts: Groups of items, with the judge's errors on each.
         n_tests: Number of tests; every p and interval of a group is corrected for all of them.
-        left_out: Division (by score, system or length) that is missing → the reason.
+        left_out: Missing division (by score, system or length) → why it is missing.
     """
 
     name: str

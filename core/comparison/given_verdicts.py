@@ -35,7 +35,7 @@ class LabelledVerdicts:
     Attributes:
         item_ids: Ids of `items`, in the same order.
         seen: Positions of all items left out because the judge has seen them, labelled or not.
-        n_calibration: Number of labelled items with a verdict that the judge was calibrated on.
+        n_calibration: Number of labelled items that have a verdict and were used to choose or fit the judge.
         kept: Whether `items` includes the judge's calibration items.
     """
 

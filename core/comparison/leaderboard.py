@@ -99,7 +99,7 @@ def judges_to_leave_out(judges: Sequence[JudgeScores], about: int | None = None)
 
     An item is usable for a judge if the judge scored it and has not seen its label. The reference is the judge at index
     `about`, or else the judge with the most usable items. A judge is left out if more than the share `MOST_TAKEN` of
-    the reference's usable items are not usable for it.
+    the reference's usable items are not usable for that judge.
     """
     if not judges:
         return ()
@@ -135,7 +135,7 @@ class Row:
     Attributes:
         place: Index of the judge in the list of compared judges.
         alignment: Alignment on the items of the comparison.
-        unscored: As in `ItemPool`, for this judge.
+        unscored: Reason → number of labelled, unseen items to which this judge gave no score.
         people: Comparison of judge and rater, each against the mean of the other raters; None without individual
             ratings.
     """
@@ -245,8 +245,8 @@ def compare_table(
         judges: The judges to compare.
         measure: Statistic and level of the alignments.
         regression: A regression fitted to the same labels, as a reference for the judges.
-        planned: Index of a judge that is compared with a rater on all items that it scored and hasn't seen, without
-            correction. Other judges don't change this comparison.
+        planned: Index of a judge that is compared with a rater on all items that it scored and hasn't seen. This
+            comparison is not corrected for multiple tests, and other judges don't change it.
         seed: Seed of the resampling for intervals.
 
     Raises:

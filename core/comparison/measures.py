@@ -143,7 +143,7 @@ def compare_with_raters(
 ) -> RaterComparison:
     """Compare the judge with a rater, each measured against the mean of the other raters.
 
-    Calibration items are left out as in `align`.  Raises AspectError if there are no individual ratings.
+    Calibration items are left out as in `align`. Raises AspectError if there are no individual ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
@@ -292,7 +292,7 @@ def preferences(
     """Rank the systems of the pairs in `golden` by raters and, if there are `verdicts`, by a judge.
 
     The judge's ranking uses all pairs that it scored, labelled or not. The agreement of judge and raters leaves out
-    pairs whose labels were used to choose or fit the judge, unless `all_items`.
+    pairs whose labels were used to choose or fit the judge, unless `all_items` is True.
 
     Raises:
         UsageError: The golden set has no pairs.

@@ -141,7 +141,7 @@ class Values:
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
         """Parse the user's definitions of values, in the forms that the module docstring lists.
 
-        None gives empty `Values`.  Raises UsageError for any other form.
+        None gives empty `Values`. Raises UsageError for any other form.
         """
         from pydantic import TypeAdapter, ValidationError
 
@@ -175,7 +175,7 @@ class Values:
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:
-        """Return which end of the scale of `aspect` is the best, "low" or "high"; None if the user didn't define it.
+        """Return which end of the scale of `aspect` is best, "low" or "high"; None if the user didn't define it.
 
         A definition for the aspect takes precedence over one for all aspects.
         """
@@ -299,7 +299,7 @@ class Mapping(ColumnRoles):
             )
 
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
-        """Return a copy in which `aspect` is called `name`, with its ratings and raters.
+        """Return a copy in which `aspect`, with its ratings and raters, is called `name`.
 
         `among` lists all aspects of a long file, in which a column contains the names of aspects. Leave `among` empty
         for a wide file. Raises UsageError if the name is empty, longer than 100 characters, or already taken.
@@ -452,7 +452,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
     """Parse ``"target=agent_answer,source=question"``, or several such texts; return a dict from role to column.
 
-    A comma is part of a column's name unless ROLE= follows it.  Raises UsageError for any other form.
+    A comma is part of a column's name unless ROLE= follows it. Raises UsageError for any other form.
     """
     if given is None or isinstance(given, abc.Mapping):
         return dict(given or {})

@@ -383,7 +383,7 @@ def open_table(
         paths: Paths into nested JSON that count as columns, as in `TableFile`.
 
     Raises:
-        GoldenError: The file is missing, empty, too large, of an unknown format, or cannot be decoded.
+        GoldenError: The file is missing, empty or too large, has an unknown format, or cannot be decoded.
     """
     opened = _looked_at(file, name, suffix, max_mb, max_rows)
     if opened.limit is None and opened.suffix in (".json", ".xlsx"):

@@ -1,4 +1,4 @@
-"""Findings on weak spots: subgroups with more errors, biases, spoiled texts, and intervals around verdicts."""
+"""Findings on a judge's errors by subgroup, its biases, spoiled texts, and intervals around verdicts."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ class FusionSettings:
             model.
         level: None means the default level of the aspect.
         fit_share: Share of the unseen sources to fit the weights on. The other unseen sources measure the fusion.
-        plan: A plan, "model" (the model writes the plan), "none", or "" (the plan follows from measured agreement).
-            Only for "llm".
-        criteria: Criteria, "none", or "" (the model writes the criteria). Only for "llm".
+        plan: A plan, "model" (the model writes the plan), "none" (no plan), or "" (the plan follows from measured
+            agreement). Only for "llm".
+        criteria: Criteria, "none" (no criteria), or "" (the model writes the criteria). Only for "llm".
         budget: Maximum number of calls. Only for "llm".
     """
 

@@ -83,7 +83,7 @@ class FusionJudge:
         return (Message("user", filled(name, {**task_values(self.task), **own, **values})),)
 
     def request(self, model: str, item: Item, position: int) -> Request:
-        """Return a request for `model` to rate the item at `position`. It quotes each part's score of the item."""
+        """Return a request for `model` to rate the item at `position`. It quotes each part's score for the item."""
         given = ((part.name, part.values[position]) for part in self.parts)
         lines = [
             f"- {_line(name)}: {format(value, '.4g') if np.isfinite(value) else 'no number for this item'}"
@@ -96,13 +96,13 @@ class FusionJudge:
     def affordable(self, items: Sequence[Item], positions: Sequence[int], budget: int | None) -> list[int]:
         """Return the positions of items with a text to rate, as many as `budget` allows.
 
-        The calls that write criteria and plan are subtracted from `budget` first; None means no limit.
+        The calls that write criteria and plan are subtracted from `budget` first. A `budget` of None means no limit.
         """
         rateable = [k for k in positions if not is_blank(items[k].target)]
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a judge file needs to rate more items in the same way; `judge_state` restores the model."""
+        """Return what a judge file stores for rating more items in the same way; `judge_state` restores the model."""
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],

@@ -80,7 +80,7 @@ class Estimator:
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
     """Fit weights that predict `labels` (n_items,) from `scores` (n_parts, n_items).
 
-    `sources` (n_items,) has source codes, for cross-validation.
+    `sources` (n_items,) has the source of each item as an integer, for cross-validation.
     """
     known = ~np.isnan(scores)
     count = np.maximum(known.sum(axis=1), 1)

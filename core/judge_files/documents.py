@@ -114,7 +114,7 @@ Aspect = Annotated[str, Field(min_length=1, max_length=500)]
 
 @dataclass(frozen=True)
 class FilePart:
-    """Base class of objects in a file. Unknown fields are ignored."""
+    """Base class of the objects in a judge file. Unknown fields are ignored."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="ignore", strict=True, arbitrary_types_allowed=True)
 
@@ -391,7 +391,7 @@ def _checker(kind: Kind) -> TypeAdapter[Any]:
 def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
     """Validate a card (the content of a judge file) and return it as a document.
 
-    Raises JudgeError, which names the file (`where`), the field, and what is wrong.
+    Raises JudgeError, which names the file (`where`) and the field, and says what is wrong.
     """
     version = card.get("version")
     if type(version) is not int or version != VERSION:

@@ -142,7 +142,8 @@ class LoadedJudge(ABC):
     ) -> Verdicts:
         """Return one verdict per item, in order; `explain` adds reasons if the judge has any.
 
-        `metrics` has the scores of those parts of a fusion that Concord can't compute. Other judges ignore it.
+        `metrics` has the scores of those parts of a fusion that Concord can't compute. All other kinds of judge
+        ignore it.
         """
 
     def close(self) -> None:  # noqa: B027 - a RepEval score has no connections
@@ -252,12 +253,13 @@ class RowJudge(LoadedJudge):
 
         Args:
             explain: Add the reasons that the judge gives.
-            of_more: `items` are one of several batches, so no error is raised if all of them lack a required part.
+            of_more: `items` are one of several batches, so no error is raised if all of them lack the same required
+                part.
             metrics: Ignored; only fused judges use it.
             intervals: Add intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
         Raises:
-            GoldenError: No item has a required part, such as a source.
+            GoldenError: All items lack the same required part, such as a source.
             ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """
@@ -269,8 +271,8 @@ class RowJudge(LoadedJudge):
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        Raises GoldenError if all items lack the same required part: its column was probably not found. With `of_more`,
-        `items` are one of several batches, and no error is raised.
+        Raises GoldenError if all items lack the same required part, probably because its column was not found. With
+        `of_more`, `items` are one of several batches, and no error is raised.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)

@@ -112,7 +112,7 @@ class RaterStopped(RaterJoined):
 
 @dataclass(frozen=True)
 class Adjudicated(Entry):
-    """A log entry: a decided label of an item. The subject is the labelling pass."""
+    """A log entry: a user's decision on the label of an item. The subject is the labelling pass."""
 
     kind = "adjudicated"
     does = "decided on a label"

@@ -40,7 +40,7 @@ class ProviderWithinBudget:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Complete the requests (see `Provider.complete`).
 
-        A cached reply costs nothing, unless the same run paid for it before it was stopped and resumed. Raises
+        A cached reply costs nothing, unless a resumed run paid for the reply before the interruption. Raises
         BudgetSpentError if the budget doesn't cover the whole batch.
         """
         replies, usage = list[Reply](), Usage()

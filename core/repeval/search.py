@@ -555,7 +555,9 @@ def average_cells(
     cell are not standardised.
 
     Returns:
-        Indices (m, 2) of layer and token; the fitted cells, to score other items; and the mean scores (n_items,).
+        The best cells as (layer index, token index), one row per cell.
+        The fitted cells, to score other items.
+        The mean scores (n_items,).
     """
     n_defined = int((~np.isnan(found.cells)).sum())
     order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, n_defined)]

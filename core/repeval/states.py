@@ -354,7 +354,7 @@ class StateReader:
     ) -> States:
         """Return the states of `items`. Raises the same errors as `extract`.
 
-        A cell such as "source:mean" contains |u−v|: in each dimension, the distance between source and hypothesis.
+        A token name such as "source:mean" stands for the distance between source and hypothesis in each dimension.
         """
         facts, tokenizer = describe(self._spec), load_tokenizer(self._spec)
         if self._ray:
@@ -438,7 +438,7 @@ class StateCache:
         return self._files[row].is_file() if self._files else row in self._memory
 
     def get(self, row: int) -> HalfArray:
-        """Return cached states. Raises StoreError if the file is damaged."""
+        """Return the cached states of the prompt at `row`. Raises StoreError if the file is damaged."""
         if not self._files:
             return self._memory[row]
         path = self._files[row]

@@ -247,7 +247,7 @@ def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) 
 
 
 def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence[str], file_name: str) -> None:
-    """Raise GoldenError if no item has a part (source, context, references) that the judge needs."""
+    """Raise GoldenError if all items lack the same part (source, context, references) that the judge needs."""
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
             f"All items lack the {' and '.join(lacking)} that the judge needs. The columns are: "

@@ -143,8 +143,8 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
     Args:
         errors: Errors and expected errors (2, n) from `errors_and_expected`. The excess error is the first minus the
             second.
-        sources: Source code (n,) of each item.
-        codes: Group number (n,) of each item, −1 for items in no group.
+        sources: Source (n,) of each item, as an integer.
+        codes: Group (n,) of each item, as an integer from 0; −1 for items in no group.
 
     Returns:
         An array (n_groups, 4) with one row per group. The first column is the mean excess error in the group minus that
@@ -253,7 +253,7 @@ def beyond_labels(
         scores: Scores (n,) of the judge, without NaN.
         x: Values (n,) of the property, without NaN.
         labels: Mean labels (n,), without NaN.
-        sources: Source code (n,) of each item.
+        sources: Source (n,) of each item, as an integer.
         ratings: Individual ratings (n_raters, n), NaN = not rated. They are used if most items have two or more.
         n_behind: Number of sources that the test is based on; None means all.
 

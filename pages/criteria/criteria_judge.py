@@ -20,9 +20,10 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, raises: bool = False) -> None:
-    """Draw a link to the judge version that uses these criteria; without one, the button that makes and measures it.
+    """Draw a link to the judge version that uses these criteria.
 
-    The button is primary only for an edit that raises agreement (`raises`).
+    If there is no such version, draw the button that makes and measures one. The button is primary only for an edit
+    that raises agreement (`raises`).
     """
     if not entry.text:
         return

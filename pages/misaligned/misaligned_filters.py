@@ -58,7 +58,7 @@ class Filters:
     def apply(
         self, scored: ScoredItems, triage: Mapping[str, Triage], changes: Mapping[str, str] | None
     ) -> tuple[ItemScore, ...]:
-        """Return the items that match all filters, largest gap first."""
+        """Return the items that match all filters, largest gap between score and label first."""
 
         def passes(item: ItemScore) -> bool:
             known = triage.get(item.item_id)
@@ -74,7 +74,7 @@ class Filters:
 
 
 def listed(selection: Selection) -> tuple[ItemScore, ...]:
-    """Return the items that match the filters in the URL, largest gap first."""
+    """Return the items that match the filters in the URL, largest gap between score and label first."""
     return Filters.in_url().apply(selection.scored, selection.triage, selection.changes)
 
 

@@ -403,7 +403,7 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
     Args:
         values: Concept values of the items (n, n_concepts).
         labels: Labels (n,) without NaN.
-        sources: Source codes (n,).
+        sources: Source (n,) of each item, as an integer.
 
     Returns:
         The criteria; "" if no feature fits, or if all labels are equal or come from fewer than three sources.
