@@ -154,7 +154,7 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     """Return the share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources.
 
     Args:
-        codes: Codes of the sources (n,).
+        codes: Source (n,) of each item, as an integer.
         empty: The reason to give if there are no items.
     """
     from scipy.special import betaincinv

@@ -377,7 +377,7 @@ def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) 
 
 
 def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
-    """Compute the coefficients of each source, (n_candidates, n_sources), in the order of source codes.
+    """Compute the coefficients of each source, (n_candidates, n_sources), ordered by source number.
 
     A coefficient is NaN if the source has constant scores or labels, or fewer than 2 scored items.
     """

@@ -320,9 +320,9 @@ def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArra
 def clustered_error(terms: FloatArray, sources: IntArray) -> float:
     """Compute the standard error of the sum of `terms` (n,), clustered by source.
 
-    `sources` (n,) has the source code of each term. For G sources, the formula is √(G / (G − 1) · Σ_g (Σ terms of g)²),
-    where g is a source. The result is NaN for fewer than 2 sources. For a mean or a ratio, pass each item's
-    contribution to the linearised value as a term.
+    `sources` (n,) has the source of each term, as an integer. For G sources, the formula is
+    √(G / (G − 1) · Σ_g (Σ terms of g)²), where g is a source. The result is NaN for fewer than 2 sources. For a mean or
+    a ratio, pass each item's contribution to the linearised value as a term.
     """
     by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=terms)
     n = by_source.size
