@@ -558,7 +558,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Return a warning that fitted strengths make intervals and score map optimistic; "" if none are fitted."""
+    """Return a warning that fitted strengths make the intervals and the score map optimistic; "" without them."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):

@@ -447,8 +447,8 @@ def read_traffic(
         Items, times (None if unknown), mean labels (NaN for none), and the number of skipped rows by reason.
 
     Raises:
-        UsageError: A column in `given` is in no file.
-        GoldenError: A file cannot be read, or no file has a text.
+        UsageError: None of the files has a column named in `given`.
+        GoldenError: A file cannot be read, or none of the files contains a text.
     """
     read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)

@@ -259,7 +259,7 @@ def with_preferences(table: Table) -> Table:
 
 
 def systems_of(system_id: str) -> tuple[str, str] | None:
-    """Return the systems of text A and text B in an item's `system_id`; None unless it names two systems."""
+    """Split an item's `system_id` into the systems of text A and text B. Return None unless it names two systems."""
     first, versus, second = system_id.partition(VERSUS)
     return (first, second) if versus else None
 

@@ -375,10 +375,10 @@ def open_table(
 
     Args:
         file: A path, or the bytes of an upload.
-        name: Name for messages. For an upload, its ending tells the format.
-        suffix: Format, overriding the ending of the name. gzip is then detected from the content.
-        max_mb: Maximum size of the file in MB, packed and unpacked. None means no limit, except for JSON documents and
-            workbooks. A file may never unpack to more than 32 MB plus 100 times its packed size.
+        name: Name for messages. For an upload, its extension determines the format.
+        suffix: Format, overriding the extension. gzip is then detected from the content.
+        max_mb: Maximum size in MB, both before and after decompression. None means no limit, except for JSON documents and
+            workbooks. A file may never decompress to more than 32 MB plus 100 times its size.
         max_rows: Maximum number of rows to read.
         paths: Paths into nested JSON that count as columns, as in `TableFile`.
 

@@ -113,7 +113,7 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """The name of a set and the alignment on it: held-out if measured, otherwise calibration (optimistic)."""
+        """The alignment on held-out items, or on calibration items if not measured, and the name of that set."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 

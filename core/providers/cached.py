@@ -189,7 +189,7 @@ _LONGEST_PAUSE = 1.0
 class RecordedProvider:
     """A provider that replays a recorded session. It rejects requests that were not recorded.
 
-    The file of the recording is JSONL:
+    The recording is a JSONL file:
 
     - The first line is ``{"endpoint": URL, "model": NAME}``. An additional ``"pace": N`` limits the replay to N replies
       per second, so that people can watch it.

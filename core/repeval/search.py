@@ -109,10 +109,10 @@ class RepEvalSettings:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSplit:
-    """Positions in `GoldenSet.items` of training, validation and test items. No source has both test items and others.
+    """Positions in `GoldenSet.items` of training, validation and test items. Test items have their own sources.
 
-    With the method "ridge", training and validation items are the same, because each item is scored by a fit without
-    its source.
+    With the method "ridge", training and validation items are the same, because each item is scored by a model that
+    was fitted without the item's source.
     """
 
     train: tuple[int, ...]

@@ -233,7 +233,7 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """Make a row of `table` from `other`. The other columns come from fields of `record` with the same names."""
+    """Make a row of `table`. Columns in `other` take those values; the rest come from fields of `record` by name."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 

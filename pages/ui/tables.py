@@ -249,7 +249,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """Return value, interval and n, such as "0.412 [0.35, 0.47], n = 800", with counts of sources and unread items."""
+    """Return text such as "0.412 [0.35, 0.47], n = 800, 20 sources, 3 unread", or the reason if undefined."""
     if alignment is None:
         return DASH
     words = f"{describe(alignment)}, n = {alignment.n:,}"
