@@ -377,7 +377,7 @@ def open_table(
         file: A path, or the bytes of an upload.
         name: Name for messages. For an upload, its extension determines the format.
         suffix: Format, overriding the extension. gzip is then detected from the content.
-        max_mb: Maximum size in MB, both before and after decompression. None means no limit, except for JSON documents and
+        max_mb: Maximum size in MB, before and after decompression. None means no limit, except for JSON documents and
             workbooks. A file may never decompress to more than 32 MB plus 100 times its size.
         max_rows: Maximum number of rows to read.
         paths: Paths into nested JSON that count as columns, as in `TableFile`.
