@@ -49,7 +49,7 @@ Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
 
 
 class RefusedError(Exception):
-    """The file was refused, as `message` explains to users; `row` (from 1) and `column` locate the problem."""
+    """The file was refused. `message` tells users why; `row` (from 1) and `column` locate the problem."""
 
     def __init__(self, message: str, row: int | None = None, column: str | None = None) -> None:
         super().__init__(message)

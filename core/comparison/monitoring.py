@@ -299,7 +299,7 @@ class Monitored:
 
     Attributes:
         alpha: Chance that any period raises a false alarm, however many periods there are.
-        look: Comparison of the anchors' scores; None without anchors.
+        look: Comparison of the anchors' scores with their first scores; None without anchors.
         n_new: Number of texts scored in this call.
         n_known: Number of texts scored in earlier calls.
         left_out: Number of skipped rows by reason.

@@ -468,7 +468,7 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """Return the alignment of a fusion by a language model, which run `run_id` computed.
+    """Return the alignment that run `run_id` measured for a fusion by a language model.
 
     The statistic and level are those of `settings`. Only labelled items from sources that are new to all fused judges
     count. Returns None if the fusion was deleted or is unfinished.

@@ -158,7 +158,7 @@ class PaperPCA:
 class PaperSVM:
     """SVM with an RBF kernel, trained on the texts of the pairs; the score is P(good) (RepEval, equation 5).
 
-    The paper does not state gamma and C, so gamma is "scale" (scikit-learn) and C is 1. The probability is Platt's
+    The paper states neither gamma nor C, so gamma is "scale" (scikit-learn) and C is 1. The probability is Platt's
     sigmoid of cross-validated decision values. A fitted SVM cannot be saved to a file, so it scores only the items of
     its run.
     """

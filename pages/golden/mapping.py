@@ -304,7 +304,7 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             words = f"R{rows_words(question.rows)[1:]} have the same id, **{plain(aspect)}**. Are they one item or two?"
             options = {
                 "Two items: keep both": replace(values, ids="number"),
-                "One item: leave out the later row": replace(values, ids="first"),
+                "The same item: leave out the later row": replace(values, ids="first"),
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"

@@ -152,7 +152,7 @@ def draw(page: Opened, report: Report) -> None:
 
 
 def draw_evidence(report: Report) -> None:
-    """Draw the cautions, the tests behind the finding, and the figures as files."""
+    """Draw the cautions, the tests behind the finding, and buttons to download the figures."""
     st.subheader("Limitations", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "There are no limitations apart from the width of the intervals.")
