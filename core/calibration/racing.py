@@ -322,7 +322,7 @@ class Order:
     def up_to(self, share: float) -> int:
         """Return the number of items in the first `share` of the sources.
 
-        If `share` is too small, more sources count, until there are LEAST_WHOLE items and LEAST_SOURCES sources.
+        If `share` is too small, more sources are included, until there are LEAST_WHOLE items and LEAST_SOURCES sources.
         """
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)

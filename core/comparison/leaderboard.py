@@ -240,9 +240,6 @@ def compare_table(
     Without such an item, every figure is undefined and `problem` says why.
 
     Args:
-        golden: The golden set.
-        aspect: The aspect of the scores.
-        judges: The judges to compare.
         measure: Statistic and level of the alignments.
         regression: A regression fitted to the same labels, as a reference for the judges.
         planned: Index of a judge that is compared with a rater on all items that it scored and hasn't seen. This

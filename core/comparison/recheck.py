@@ -1,4 +1,4 @@
-"""Recheck a judge on newer labels: score texts that it has not seen, and compare with its exported alignment.
+"""Recheck a judge on newer labels: score texts that it has not seen, and compare its alignment with the exported one.
 
 There are three decisions:
 
@@ -117,10 +117,8 @@ def recheck(
     Args:
         judge: A judge file or a loaded judge.
         golden: Items and labels.
-        aspect: The aspect to check.
-        settings: Which fall matters.
+        settings: The smallest fall that matters, and the accepted chance of a false alarm.
         verdicts: Existing scores of the judge; without them, the judge scores the newer items now.
-        progress: Receives the progress.
 
     Raises:
         AspectError: The golden set has no such aspect.

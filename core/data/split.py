@@ -331,7 +331,7 @@ def text_digest(item: Item) -> str:
 
 
 def has_sources(golden: GoldenSet) -> bool:
-    """Return whether any item has a source text."""
+    """Return whether at least one item has a source text."""
     return any(item.source for item in golden.items)
 
 

@@ -145,7 +145,10 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 
 def preferences_finding(found: Preferences) -> Finding:
-    """Return the finding on which system raters prefer most, and how often a judge agrees. Items are pairs of texts."""
+    """Return the finding that names the system raters prefer most, and says how often a judge agrees with raters.
+
+    Items are pairs of texts.
+    """
     raters = found.by_people
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]

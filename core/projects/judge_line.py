@@ -113,7 +113,7 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """The alignment on held-out items, or on calibration items if not measured, and the name of that set."""
+        """The name and alignment of the held-out set if it was measured, else of the calibration set."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
@@ -291,8 +291,8 @@ def decide_version(
 ) -> None:
     """Change the state of a version: approve it, make it current, withdraw its approval, or retire it.
 
-    Compare, Report and the judge file use the current version, which counts as approved. Withdrawing an approval means
-    the state "proposed".
+    Compare, Report and the judge file use the current version, which counts as approved. To withdraw an approval,
+    set `state` to "proposed".
 
     Args:
         reason: Required for a withdrawal or a retirement.

@@ -451,7 +451,10 @@ def run_repeat(work: RunWork) -> Steadiness:
 
 @dataclass(frozen=True, slots=True)
 class ControlsRequest:
-    """A request to score `items` deliberately damaged calibration items with the judge of judge run `run_id`."""
+    """A request to score deliberately damaged calibration items with the judge of judge run `run_id`.
+
+    `items` is the maximum number of items to damage.
+    """
 
     project_id: str
     golden_id: str

@@ -156,8 +156,6 @@ def write_report(
 
     Args:
         project: Name or id of the project.
-        aspect: The aspect of the judge.
-        out: The folder.
         golden: Name or id of the golden set; "" takes the newest with a result.
         run: Id of the run that made the judge; "" takes the default version of the judge.
 

@@ -1,6 +1,6 @@
 """Manage projects and golden sets of a store, and show and free disk space.
 
-Everybody may read. The decorator `requires` checks the role before a change, and logs it.
+Everybody may read. The decorator `requires` checks the role before each change, and logs the change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requests to language models, their replies, and the `Provider` protocol.
 
-A provider sends the requests of a batch in order and concurrently, so that a server's prefix cache works. An unusable
-reply becomes a `Failure` in the results. A `ProviderError` ends the whole batch, for example if the key is refused, the
-model is unknown, or the endpoint is down.
+A provider sends requests concurrently. It starts them in the order of the batch, so that a server's prefix cache works.
+An unusable reply becomes a `Failure` in the results. A `ProviderError` ends the whole batch, for example if the key is
+refused, the model is unknown, or the endpoint is down.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Provider(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """URL or name that identifies the endpoint in cache keys. It contains no secrets."""
+        """URL or name of the endpoint, as used in cache keys. It contains no secrets."""
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
@@ -183,7 +183,7 @@ class ClosedProvider:
         self.endpoint, self.why = endpoint, why
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Raise ConsentError if there is any request."""
+        """Raise ConsentError unless `requests` is empty."""
         if requests:
             raise ConsentError(str(self.why), self.endpoint)
         return []

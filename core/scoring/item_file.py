@@ -78,7 +78,7 @@ def validate_items(
     given: abc.Mapping[str, str] = MappingProxyType({}),
     kept: abc.Mapping[str, str] = MappingProxyType({}),
 ) -> ItemFile:
-    """Check every row of `path`. Raises GoldenError with row and column of the first error.
+    """Check every row of `path`. Raises GoldenError with the row and column of the first error.
 
     `given` and `kept` map roles to columns, as in `load_golden`.
     """

@@ -305,7 +305,7 @@ class PairwiseComparison:
 
     Attributes:
         alignments: One alignment per judge.
-        differences: (first, second), with first < second → the difference of the two judges.
+        differences: (first, second), with first < second → the difference between the two judges.
         p_holm: Two-sided p of each pair (n_judges, n_judges), Holm-corrected for all pairs. NaN on the diagonal, with
             fewer than 8 sources, or if undefined.
         n: Number of items that every judge scored.
@@ -322,7 +322,7 @@ class PairwiseComparison:
 
     @property
     def difference(self) -> FloatArray:
-        """Differences in alignment (n_judges, n_judges): row's judge minus column's judge. NaN = undefined."""
+        """Differences in alignment (n_judges, n_judges): the row's judge minus the column's. NaN = undefined."""
         points = np.array([np.nan if own.value is None else own.value for own in self.alignments])
         return np.asarray(points[:, None] - points[None, :])
 

@@ -233,7 +233,7 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """Make a row of `table`. Columns in `other` take those values; the rest come from fields of `record` by name."""
+    """Make a row of `table` from the equally named fields of `record`. `other` sets or replaces columns."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 
@@ -615,7 +615,7 @@ def pack(value: Any) -> Packed:
 def unpack(kind: type[T], packed: Packed | str) -> T:
     """Read the record of type `kind` that `pack` wrote, with its arrays bit for bit.
 
-    `packed` may be the text alone if there are no arrays.  Raises pydantic_core.ValidationError (a ValueError) for
+    `packed` may be the text alone if there are no arrays. Raises pydantic_core.ValidationError (a ValueError) for
     anything else.
     """
     packed = Packed(packed) if isinstance(packed, str) else packed

@@ -154,7 +154,7 @@ def box_key(shown: ShownItem, place: int) -> str:
 
 
 def press_key(shown: ShownItem, *which: object) -> str:
-    """Return the key of the button `which`, unique per item, pass and rater."""
+    """Return the key of a button, unique per item, pass and rater. `which` names the button."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 

@@ -35,7 +35,7 @@ class Finished:
     def run(self, kind: str, spec: str = "") -> str:
         """Return the id of the oldest finished run of this kind; "" if there is none.
 
-        Only runs whose judge's spec begins with `spec` count.
+        The spec of the run's judge must begin with `spec`.
         """
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 

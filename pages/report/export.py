@@ -27,7 +27,7 @@ _CONTENTS = """
 
 
 def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
-    """Draw which version `judge.yaml` contains, its approval, and the download."""
+    """Show which version `judge.yaml` contains and who approved it, and draw the download button."""
     version = judge.version
     approval = None if version is None else version.approval
     signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one in this project has approved"
@@ -58,7 +58,7 @@ def _judge_file(page: Opened, run_id: str) -> str:
 
 
 def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
-    """Draw the content of `judge.yaml`, its text, how to use it, and the adapters."""
+    """Explain what `judge.yaml` contains and how to use it, and show its text and the adapters for other tools."""
     run_id = judge.run.run_id
     st.markdown(_CONTENTS)
     st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")

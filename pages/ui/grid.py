@@ -79,7 +79,7 @@ def draw(
         columns: Column name → its format.
         alt: Name of the table for screen readers.
         rows: Maximum number of rows visible at once.
-        tall: Use higher rows.
+        tall: Use taller rows.
         undefined: Text for missing values.
         pick: Makes rows selectable; `picked(key)` returns the id of the selected row.
     """

@@ -49,7 +49,7 @@ class Account:
 
 
 class Acting(Protocol):
-    """Interface of screens (`Opened`) and stores, which both know the acting user."""
+    """Interface that screens (`Opened`) and stores share: both know the acting user."""
 
     @property
     def actor(self) -> Actor: ...

@@ -176,7 +176,10 @@ class OfflineJudge(Judge):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Restore the judge from `as_state`. Raises JudgeError if the state belongs to another kind of judge."""
+        """Restore a judge from the state that `as_state` returned.
+
+        Raises JudgeError if the state belongs to another kind of judge.
+        """
         if state.get("spec") != cls.spec:
             raise JudgeError(f"The stored judge is {state.get('spec')!r}, not the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
