@@ -149,8 +149,8 @@ def with_examples(
 ) -> Judge:
     """Add labelled calibration items to the judge's prompt, with labels spread evenly over the scale.
 
-    `settings.examples` items are added, and as many spare items. With `examples_by` "similarity", `MOST_EXAMPLES` items
-    are added, and each prompt shows those that are most similar to the judged item.
+    `settings.examples` items are added, and the same number of spare items. With `examples_by` "similarity",
+    `MOST_EXAMPLES` items are added, and each prompt shows those that are most similar to the judged item.
 
     Raises:
         UsageError: The judge is not a language model.
@@ -269,7 +269,6 @@ def refinements(
     """Yield requests to refine `parent`.
 
     Args:
-        parent: The criteria.
         misaligned: Items that the parent misjudges.
         sizes: Numbers of misaligned items to show in a request.
         samples: Number of requests for each of the `sizes`.

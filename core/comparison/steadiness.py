@@ -122,7 +122,7 @@ def repeat(
 
     Raises:
         UsageError: The judge is not a language model, or fewer than 2 of its calibration items are in `golden`.
-        JudgeError, ProviderError: From the judge.
+        JudgeError, ProviderError: The judge failed.
     """
     if isinstance(judge, str | Path):
         with closing(load_judge(judge, replies=replies)) as loaded:
@@ -214,8 +214,8 @@ def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
 def reliability_interval(scores: FloatArray) -> Interval | None:
     """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items).
 
-    Returns None if a score is missing or no score changed. With F = MSB/MSW, k times and n items, the interval is
-    (McGraw and Wong 1996, table 7):
+    Returns None if a score is missing or no score changed. With F = MSB/MSW (mean squares between and within
+    items), k times and n items, the interval is (McGraw and Wong 1996, table 7):
 
     (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1)
 
@@ -248,7 +248,7 @@ def gain_noise(found: Steadiness, gain: Difference) -> float | None:
 
 
 def is_within_noise(found: Steadiness, gain: Difference) -> bool:
-    """Return whether `gain` is inconclusive, because it is smaller than the noise of scoring again (`gain_noise`)."""
+    """Return whether `gain` is inconclusive, that is, smaller than the noise of scoring again (`gain_noise`)."""
     noise = gain_noise(found, gain)
     return noise is not None and gain.value is not None and abs(gain.value) < noise
 

@@ -142,8 +142,8 @@ class Sureness:
         on_points: Whether every label is a step of the scale.
         held: Actual share of the labels inside the intervals, from 0 to 1: the mean of the shares per source. None if
             there are no intervals.
-        width: Mean width of the intervals in points. For yes and no, the share of items whose interval contains both
-            answers. None if there are no intervals.
+        width: Mean width of the intervals in points. If labels are yes or no, the share of items whose interval
+            contains both answers. None if there are no intervals.
         reason: Why there are no intervals.
     """
 

@@ -54,7 +54,7 @@ class ItemRows:
 class LabelCell(NamedTuple):
     """A number read from a label cell.
 
-    `position` is the position of its item; `row` and `column` locate the cell in the file.  `rater` is None for a gold
+    `position` is the position of its item; `row` and `column` locate the cell in the file. `rater` is None for a gold
     label.
     """
 
@@ -422,7 +422,7 @@ def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float
 
     Returns:
         - The codes for the first text, the second text and a tie.
-        - "scale" if the numbers form a scale on which high numbers prefer the second text.
+        - "scale" if the numbers form a scale on which high numbers mean that the second text is better.
         - None if the numbers are ambiguous.
     """
     if sides == ("1", "2") and numbers <= {1, 1.5, 2}:
@@ -517,7 +517,7 @@ def is_usual(scale: Scale) -> bool:
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """Return the distinct values that don't fit the scale of the other values: codes for "no answer" and typing errors.
+    """Return the distinct values that don't fit the scale of the other values: typing errors and codes for "no answer".
 
     - A code, such as 99 or -1, can occur any number of times.
     - A typing error is rare and far from all other labels.
@@ -559,7 +559,7 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """Find the scores of a judge that are codes for "unread" or typing errors.
+    """Find the scores of a judge that are typing errors, or codes for "unread".
 
     Args:
         scores: Scores (n,), NaN for no score.

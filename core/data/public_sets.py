@@ -37,7 +37,7 @@ Aspects = Mapping[str, tuple[str, float, float]]
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set: its `role`, its name, and its addresses in the order to try."""
+    """One file of a set: its `role`, its name, and its addresses, in the order in which they are tried."""
 
     role: str
     file: str
@@ -192,7 +192,7 @@ def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
 def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert Newsroom: 60 articles × 7 systems, crowd ratings of 1 to 5, one rating per row (``ratings``, CSV).
 
-    The raters are not named.  The file is encoded as HTML: entities become characters, and paragraph tags become line
+    The raters are not named. The file is encoded as HTML: entities become characters, and paragraph tags become line
     breaks.
     """
     ids, rows = _Ids("nr"), []

@@ -112,7 +112,7 @@ def fuse(
         judge: The SPEC of the rating model; only for the method "llm".
         replies: Cache for replies of language models.
         out: Folder to save the result in; None saves nothing.
-        progress: Receives each part, the estimated number of calls (phase "estimate"), and each call.
+        progress: Notified of each part, of the estimated number of calls (phase "estimate"), and of each call.
 
     Raises:
         UsageError: A part is unknown, or fewer than two parts are usable.
@@ -196,8 +196,7 @@ class _Parts:
         """Split by source so that both sets contain items that no part was calibrated on.
 
         `seen` are the positions of the items that parts were calibrated on. The usual split is used in three cases:
-        `seen` is empty, fewer than two sources are without items in `seen`, or the settings ask for another kind of
-        split.
+        `seen` is empty, at most one source has no items in `seen`, or the settings ask for another kind of split.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))

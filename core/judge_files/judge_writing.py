@@ -82,7 +82,7 @@ def judge_card(
         ceiling: Average alignment of a rater with the mean of the other raters.
         held_out_opened: How many times users viewed held-out results.
         needs: Parts that every item had, such as "source".
-        people: Counts of raters, edits, decisions and so on: name → count.
+        people: Counts of raters, edits, decisions and so on, by name.
         warnings: Additional warnings for users of the judge.
     """
     c, state, split = calibration, calibration.judge_state, calibration.split

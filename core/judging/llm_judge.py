@@ -302,7 +302,7 @@ class LLMJudge(Judge):
     def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
         """Ask the model for evaluation steps that the judge then follows (auto-CoT of G-Eval).
 
-        Use the steps as `Style.steps`.
+        To use the steps, pass them as `Style.steps`.
 
         Returns:
             The steps (or ""), an error message (or ""), and the cost.
@@ -397,7 +397,7 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return the settings that the endpoint refused, one sentence each."""
+        """Return the settings that the endpoint refused, one sentence for each."""
         how = self.sampling if self.sampling.temperature is not None else replace(self.sampling, temperature=0.0)
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 

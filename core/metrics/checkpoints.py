@@ -414,7 +414,6 @@ def in_batches(
     """Compute results in batches of inputs of similar length. Return them in the order of the inputs, (n, k).
 
     Args:
-        checkpoint: The model.
         lengths: Number of tokens of each input.
         compute: Takes the positions of the inputs in a batch, and returns a (batch, k) tensor.
         on_progress: Called with the numbers of finished and of all inputs.

@@ -187,8 +187,8 @@ def version_asked(run: Run) -> VersionRequest:
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     """Return the request of the calibration that a judge run, re-scoring or refinement round is based on.
 
-    The request has the golden set of the run. In older runs, a model may have written the definition. Raises JobError
-    for any other kind of run.
+    The request has the golden set of the run. If a model wrote the definition of the aspect, as in some older runs, the
+    request has that definition. Raises JobError for any other kind of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":

@@ -167,7 +167,7 @@ class AnnotationSession:
 
     Attributes:
         assigned: Ids of the rater's items, in order.
-        labels: (item id, aspect) → newest label. A label with the value None means "cannot tell".
+        labels: Maps (item id, aspect) to the newest label. A label with the value None means "cannot tell".
     """
 
     pass_id: str
@@ -293,7 +293,7 @@ def save_label(
     """Save the user's labels of an item, and the comment on it. Earlier labels stay in the history.
 
     Args:
-        values: Aspect → label; None for "cannot tell". If empty, only the comment is saved.
+        values: Maps each aspect to its label; None means "cannot tell". If empty, only the comment is saved.
         comment: Replaces the earlier comment.
         form: Id of the call. A second call with the same id changes nothing.
 
@@ -321,7 +321,7 @@ def save_label(
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
     """Undo the user's newest label in a pass. Return the id of its item, or None if there is no label to undo.
 
-    Another call undoes the label before. All labels stay in the history. `form` and errors are as in `save_label`.
+    Another call undoes the label before that. All labels stay in the history. `form` and errors are as in `save_label`.
     """
     rater, labelling, undoing = store.actor.name, get_pass(store, project_id, pass_id), WITHDRAWN + form
     said = store.labels.history(project_id, pass_id, rater)
@@ -453,7 +453,7 @@ class Highlighted(Entry):
 
 
 def find_span(text: str, words: str, near: int) -> Span:
-    """Find the occurrence of `words` in `text` that starts closest to character `near`.
+    """Find the occurrence of `words` in `text` that starts closest to the index `near`.
 
     Raises UsageError if there is none.
     """

@@ -185,9 +185,10 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
 
 
 def criteria_references(store: Store, project_id: str, aspect: str) -> dict[str, str]:
-    """Name all criteria of an aspect for use in a sentence; return id → for example "version 2" or "“Be brief”".
+    """Return a dict from each criteria id of an aspect to a name for use in a sentence.
 
-    Criteria are named after the newest version of the judge that has no other criteria, else by `criteria_names`.
+    The name is that of the newest judge version that has only these criteria, such as "version 2". Otherwise, it is
+    the name from `criteria_names` in quotation marks, such as "“Be brief”".
     """
     quoted = {each: f"“{name}”" for each, name in criteria_names(store, project_id, aspect).items()}
     for version in judge_line(store, project_id, aspect).versions:

@@ -3,8 +3,8 @@
 If a request has `numbers`, the reply is the probability of each number as the next token. The expected score computed
 from these probabilities (G-Eval) is more informative than one generated rating. Any other request generates text.
 
-The model is loaded with the first request. Prompts with a common prefix are computed together, such as one item under
-several criteria.
+The model is loaded with the first request. Prompts with a common prefix, such as those for one item under
+several criteria, are computed together.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ class Ridge:
     width.
 
     Attributes:
-        out_of_fold_: Scores (n_cells, n) of the training items, each from a fit without the item's fold. Only the
-            standardisation uses all training items.
+        out_of_fold_: Scores (n_cells, n) of the training items, each from a model that was fitted without the
+            item's fold. Only the standardisation uses all training items.
     """
 
     def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:

@@ -180,7 +180,8 @@ class RepEvalResult:
         test: Alignment of `scores` on the test items.
         cells: Validation alignment of each cell (n_layers, n_tokens), NaN = undefined.
         scores: Scores (n_items,), in the order of the golden set. Higher is better; the unit has no meaning. With
-            "ridge", a training item is scored by a fit without its source. With other methods, its score is optimistic.
+            "ridge", each training item is scored by a model that was fitted without the item's source. With other
+            methods, scores of training items are optimistic.
         n_pairs: Number of training pairs; 0 for "ridge".
         states: Properties of the hidden states, such as the model.
         scorer: Scores other items; None for paper-svm and for some results of earlier versions.
@@ -446,7 +447,7 @@ class Searched:
         values: Validation alignments (n_layers, n_tokens, n_variants).
         best_k: Index of the best variant of each cell (n_layers, n_tokens).
         scores: Scores of all items with the best variant (n_layers, n_tokens, n_items).
-        fits: (layer index, token index) → the fitted cell; empty for paper-svm.
+        fits: Maps (layer index, token index) to the fitted cell; empty for paper-svm.
     """
 
     values: FloatArray

@@ -145,7 +145,7 @@ class BinaryAgreement(JsonRecord):
     For example, the precision of a judge without positives is undefined.
 
     Attributes:
-        f1: 2·hits / (positives of the judge + positives of the raters).
+        f1: 2·(true positives) / (positives of the judge + positives of the raters).
         kappa: Cohen's kappa (1960).
     """
 

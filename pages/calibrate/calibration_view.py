@@ -70,7 +70,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Return a note that the held-out and calibration sources of an earlier golden set keep these roles."""
+    """Return a note saying that the held-out and calibration sources of an earlier golden set keep these roles."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (

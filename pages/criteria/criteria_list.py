@@ -65,7 +65,7 @@ def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
 
 
 def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw the list. Selecting a row opens its criteria."""
+    """Draw the list of criteria. Selecting a row opens its criteria."""
     followed = judge_view.line_of(page, entries[0].aspect).followed
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)

@@ -49,7 +49,10 @@ SHEET = """
 
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
-    """Draw the item named in the URL, else the first item without a verdict. Draw the finding at `sentence`."""
+    """Draw the item named in the URL, else the first item without a verdict.
+
+    The finding is drawn in the placeholder `sentence`.
+    """
     people.rerun_with_dialog()
     selection = selection.afresh()
     draw_finding(selection, sentence)
