@@ -204,7 +204,7 @@ class RoundSettings:
 
     @property
     def per_parent(self) -> int:
-        """Number of proposals requested from each parent."""
+        """Number of refinements requested for each parent (the criteria to be refined)."""
         return len(self.sizes) * self.trials
 
 

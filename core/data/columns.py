@@ -141,7 +141,7 @@ class Values:
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
         """Parse the user's definitions of values, in the forms that the module docstring lists.
 
-        None gives empty `Values`. Raises UsageError for any other form.
+        Returns empty `Values` if `answers` is None. Raises UsageError for any other form.
         """
         from pydantic import TypeAdapter, ValidationError
 

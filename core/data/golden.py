@@ -104,7 +104,7 @@ def load_items(
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> GoldenSet:
-    """Load items to score as `load_golden` does, but without labels: `aspects` is empty."""
+    """Load items for scoring. Works like `load_golden`, but without labels: `aspects` is empty."""
     return items_and_findings(path, mapping, kept, name)[0]
 
 
@@ -125,7 +125,7 @@ def check_file(
 ) -> dict[str, Any]:
     """Check a golden file and return the JSON output of the ``check`` command.
 
-    Problems of the content are findings in the result. `mapping` and `values` are as in `load_golden`.
+    Problems with the content are findings in the result. `mapping` and `values` are as in `load_golden`.
 
     Raises:
         GoldenError: The file cannot be read at all.

@@ -35,7 +35,7 @@ MOST_NAMED = 3
 
 
 def recheck_finding(found: Recheck) -> Finding:
-    """Return a finding: does an exported judge still agree with raters on newer labels?"""
+    """Return a finding on whether an exported judge still agrees with raters, measured on newer labels."""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
         "holds": f"Agreement with raters holds: it is {now} on newer labels and was {then} before.",
@@ -60,7 +60,7 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def monitor_finding(found: Monitored) -> Finding:
-    """Return a finding on whether quality in production changed, and whether systems or judge caused the change."""
+    """Return a finding on whether quality in production changed, and whether the cause is the systems or the judge."""
     who, look = found.who, found.look
     baseline = [period.name for period in found.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"

@@ -76,7 +76,7 @@ class FusionRequest:
     Attributes:
         judge_ids: Judges to fuse.
         judge_spec: The language model that rates.
-        n_items: Approximate number of items to rate, because whole sources are drawn. None rates all items.
+        n_items: Number of items to rate, approximate because whole sources are drawn. None rates all items.
     """
 
     project_id: str
@@ -107,9 +107,10 @@ class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
     Attributes:
-        judges: Aspect → id of the fused judge. There is one aspect, except in results of earlier versions.
+        judges: Maps each aspect to the id of the fused judge. There is one aspect, except in results of earlier
+            versions.
         calls: Number of calls.
-        unscored: Aspect → reason → number of missing scores.
+        unscored: Number of missing scores by aspect and reason.
     """
 
     judges: Mapping[str, str]

@@ -102,7 +102,10 @@ class FusionJudge:
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a judge file stores for rating more items in the same way; `judge_state` restores the model."""
+        """Return what a judge file stores so that more items can be rated in the same way.
+
+        `judge_state` is the stored state of the model.
+        """
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],
@@ -115,7 +118,7 @@ class FusionJudge:
 
 
 def is_none(text: str) -> bool:
-    """Check whether the text of a plan or criteria means "none"."""
+    """Return whether the text of a plan or criteria is the word "none"."""
     return text.strip().casefold() == NONE
 
 

@@ -253,7 +253,7 @@ class RowJudge(LoadedJudge):
 
         Args:
             explain: Add the reasons that the judge gives.
-            of_more: `items` are one of several batches, so no error is raised if all of them lack the same required
+            of_more: `items` is one of several batches, so no error is raised if all of them lack the same required
                 part.
             metrics: Ignored; only fused judges use it.
             intervals: Add intervals that should contain 90 % of raters' labels, if the judge can compute them.
@@ -269,10 +269,10 @@ class RowJudge(LoadedJudge):
         return self.marked(items, (lacking.get(item.item_id) or next(judged) for item in items))
 
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
-        """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
+        """Return the complete items, and a dict from the id of each other item to its Unscored "missing input" verdict.
 
-        Raises GoldenError if all items lack the same required part, probably because its column was not found. With
-        `of_more`, `items` are one of several batches, and no error is raised.
+        An item is complete if it has a text to judge and all required parts. With `of_more`, `items` is one of several
+        batches. Otherwise, raises GoldenError if all items lack the same required part.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -442,7 +442,7 @@ def joined_verdicts(
         item_ids: The items.
         members: Scores (n_criteria, n_items), NaN if unscored.
         isotonic: Map to the human scale, if any.
-        unread: Item id → the verdict on an item without any score.
+        unread: Maps the id of each item without any score to its verdict.
         turned: Scores of pairs with their two texts swapped (n_criteria, n_items), if any.
     """
     joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()

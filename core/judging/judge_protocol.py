@@ -113,7 +113,7 @@ class CallEstimate:
         return CallEstimate(self.calls + other.calls, *(None if None in (a, b) else a + b for a, b in both))
 
     def scaled(self, share: float) -> tuple[int | None, int | None, float | None]:
-        """Return prompt tokens, completion tokens and cost for `share` times as many calls."""
+        """Return the prompt tokens, completion tokens and cost of `share` times as many calls."""
         prompt, completion = self.prompt_tokens, self.completion_tokens
         return (
             None if prompt is None else round(prompt * share),
@@ -250,5 +250,5 @@ def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
 
 
 def has_texts(task: Task, item: Item) -> bool:
-    """Whether the item has a text to judge (for a pair: both texts)."""
+    """Return whether the item has a text to judge (for a pair: both texts)."""
     return not is_blank(item.target) and (task.kind != "pair" or not is_blank(item.context))

@@ -1,8 +1,8 @@
 """Prompts for scoring, drafting and refining, and the styles in which a judge can be asked for a score.
 
-Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form). The reply forms come from A Closer
-Look (section 3.2), the form "stars" from AutoCalibrate, and the personas from A Closer Look (appendix F.3). Evaluation
-steps, after the criteria, and the probability-weighted score come from G-Eval.
+Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form). The reply forms come from
+"A Closer Look" (section 3.2), the form "stars" from AutoCalibrate, and the personas from "A Closer Look" (appendix
+F.3). Evaluation steps, after the criteria, and the probability-weighted score come from G-Eval.
 
 The prompt texts are versioned files in `prompts/`. Texts that are the same for all items come first, so that an
 endpoint can cache them. Every line of an item is quoted with "> ", so that forged headings, verdicts or tags have no
@@ -53,7 +53,7 @@ _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|thin
 
 
 def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
-    """Return the name of the current scoring prompt for a form, or its JSON variant with `structured`."""
+    """Return the name of the current scoring prompt for a form. If `structured`, the prompt asks for JSON."""
     if structured:
         return f"score_{form}_json.v1"
     return f"score_{form}.v2" if form in ("free_text", "stars") else f"score_{form}.v1"
@@ -108,7 +108,7 @@ KINDS: Mapping[ItemKind, KindWording] = {
 
 @dataclass(frozen=True, slots=True)
 class ScoreFrame:
-    """A scoring prompt of an item with a placeholder for the criteria. It is built once per item."""
+    """A scoring prompt for an item, with a placeholder for the criteria. It is built once per item."""
 
     before: str
     after: str

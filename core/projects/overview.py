@@ -39,7 +39,7 @@ class Overview:
     """The state of the judge of an aspect.
 
     Attributes:
-        stages: Step → (whether the step is done, a short text).
+        stages: For each step, whether it is done, and a short text.
         waiting: Open tasks of the user, most urgent first.
         line: Versions of the judge.
         calibrating: An unfinished calibration, or None.

@@ -148,7 +148,7 @@ def judge_file(store: Store, run_id: str) -> str:
     """Return `judge.yaml` of the judge that a run calibrated.
 
     Besides the judge, the file contains its version, approvals, and a warning if nobody approved the judge. It also
-    contains the number of raters, edits and decisions, and how often users opened held-out results. Raises the same
+    contains the numbers of raters, edits and decisions, and how often users opened held-out results. Raises the same
     errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import card_arguments, judge_yaml
@@ -173,7 +173,10 @@ def judge_file(store: Store, run_id: str) -> str:
 
 
 def judge_adapters(store: Store, run_id: str) -> tuple[Adapter, ...]:
-    """Export the judge of a judge run to other tools. Raises JudgeError if the judge cannot be exported."""
+    """Return files that let other tools use the judge that a run calibrated.
+
+    Raises JudgeError if the judge cannot be exported.
+    """
     import yaml
 
     from core.judge_files.adapters import adapters

@@ -126,7 +126,7 @@ def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
 
 
 def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
-    """Return the parts (source, context, …) that occur in each of these sets of items."""
+    """Return the parts (source, context, …) that occur in every one of the given sets of items."""
     return tuple(part for part in PARTS if all(n_lacking(items, part) < len(items) for items in sets))
 
 
@@ -222,7 +222,7 @@ class States:
 
 
 def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return whether all states of a cell are finite, for each cell (n_layers, n_tokens)."""
+    """Return, for each cell (n_layers, n_tokens), whether all its states are finite."""
     # test bits (an exponent of all ones is infinite or NaN), because float16 arithmetic is much slower
     bits = values.view(np.uint16)
     good = np.ones(values.shape[1:3], dtype=np.bool_)
@@ -232,7 +232,7 @@ def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return whether the states of a cell differ between items, for each cell (n_layers, n_tokens)."""
+    """Return, for each cell (n_layers, n_tokens), whether its states differ between items."""
     bits = values.view(np.uint16)
     differs = np.zeros(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):
@@ -483,7 +483,7 @@ def prompts_of(
     Returns:
         The distinct prompts as token ids.
         The prompts of each item, (n_items, n_texts), as indices into the distinct prompts; the hypothesis comes last.
-        Whether a prompt of the item was truncated, (n_items,).
+        Whether at least one prompt of the item was truncated, (n_items,).
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}

@@ -66,11 +66,11 @@ def answer_from_files(
     """Let `judge` take its replies from batch results in `files` instead of its endpoint, so that nothing is sent.
 
     Returns:
-        The number of "answered" requests, the number of "failed" requests by reason, and the number of "foreign" lines,
-            which match no request for `items`.
+        A dict. "answered" is the number of answered requests, and "failed" has the number of failed requests by reason.
+            "foreign" is the number of lines that match no request for `items`.
 
     Raises:
-        JobError: All lines are foreign.
+        JobError: At least one line is foreign, and no request was answered.
         UsageError: A file can't be read.
     """
     model, cache = _endpoint_of(judge, replies)
@@ -102,7 +102,10 @@ def answer_from_files(
 
 
 def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | None:
-    """Parse a result line into (custom_id, reply at half price) or (custom_id, problem); None for any other line."""
+    """Parse a result line into (custom_id, reply) or (custom_id, problem); None for any other line.
+
+    The cost of the reply is half the usual cost.
+    """
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):

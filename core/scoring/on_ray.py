@@ -235,7 +235,7 @@ class Scorer:
         return arrow.table({name: [value] for name, value in part.items()})
 
     def score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Score and write the new items of `rows`; return their counts as JSON, and hashes of their ids."""
+        """Score the new items of `rows` and write their verdicts; return counts as JSON, and hashes of the item ids."""
         items, unreadable = list[Item](), list[Unscored]()
         for cells in rows:
             try:
@@ -346,7 +346,7 @@ class Folder:
 
 
 def input_files(address: str) -> dict[str, int]:
-    """Return the item files at `address` for Ray Data, sorted by path: path → size in bytes.
+    """Return the item files at `address` for Ray Data as a dict from path to size in bytes, sorted by path.
 
     `address` is a file or a folder, as a path or a URL. Raises GoldenError if there are no JSONL or Parquet files, or
     if both formats are mixed. Raises JobError if `address` can't be read.

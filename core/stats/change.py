@@ -36,9 +36,11 @@ class Change:
 
     Attributes:
         value: Alignment now minus alignment then: a fall is negative. None if undefined.
-        interval: Interval of `value` with confidence 1 − 2α. None if undefined.
+        interval: Interval of `value` with confidence 1 − 2 · `alpha`. None if undefined.
         n_needed: Number of items needed to detect a fall of `fall`, with as many items per source as now. None if
             unknown, or if no number suffices.
+        fall: The smallest fall that matters.
+        alpha: Level of the one-sided test.
     """
 
     value: float | None

@@ -450,7 +450,7 @@ class RaterComparison:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> RaterComparison:
-        """Return a copy without p, with `reason` in `withheld`.
+        """Return a copy without the p value and with `reason` in `withheld`.
 
         If `reason` is "", the result is unchanged.
         """

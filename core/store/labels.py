@@ -31,8 +31,8 @@ class Label:
 
     Attributes:
         value: None if the rater saw the item but could not give a label.
-        number: Later labels have larger numbers. 0 before the label is saved.
-        at: Time of saving. A time in 1970 before the label is saved.
+        number: Later labels have larger numbers; 0 until the label is saved.
+        at: Time of saving; a time in 1970 until the label is saved.
         form: Id of the form that was sent.
     """
 
@@ -62,7 +62,7 @@ class LabelStore(StorePart):
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """Return the newest label of each rater for each item and aspect in a pass, in the order saved.
 
-        Withdrawn labels are left out.  With `rater`, only this rater's labels are returned.
+        Withdrawn labels are left out. With `rater`, only this rater's labels are returned.
         """
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         where = {"project_id": project_id, "pass_id": pass_id} | given(rater=rater)

@@ -45,7 +45,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
-    """Draw the list of judges, each with a remove button, or the form that the user chose for adding one."""
+    """Draw the list of judges with a Remove button, or the form that the user chose for adding a judge."""
     key = state.widget("compare_add")
     part = st.segmented_control("Add judges", (HERE, *WAYS), default=HERE, required=True, key=key)
     if part != HERE:

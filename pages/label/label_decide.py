@@ -24,7 +24,7 @@ COMBINE_WORDS: dict[Combine, str] = {
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw the items to decide, the decisions so far, and the form that freezes the labels."""
+    """Draw the items that need a decision, the decisions so far, and the form that freezes the labels."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not (seen.queue or seen.decided or seen.n_touched):
         finding("There are no labels to decide on yet")

@@ -82,7 +82,7 @@ def part_names(kind: ItemKind) -> Mapping[str, str]:
 
 
 def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -> list[tuple[str, str, str]]:
-    """Return name, title and text of each part in `parts` that the item has."""
+    """Return the name, title and text of each part in `parts` that the item has."""
     names = part_names(kind)
     return [(part, names[part], text) for part in parts if (text := getattr(item, part))]
 
@@ -95,7 +95,7 @@ def draw_parts(item: Item, kind: ItemKind) -> None:
 
 
 def draw_beside(item: Item, kind: ItemKind) -> None:
-    """Draw source and context in expanders. They stay open or closed from one item to the next."""
+    """Draw the source and context in expanders. They stay open or closed from one item to the next."""
     for name, title, text in parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source")):
         with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
             draw_text(text)

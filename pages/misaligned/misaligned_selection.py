@@ -58,7 +58,7 @@ class Selection:
 
 
 def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
-    """Return run and criteria from the URL, else those of the current judge.
+    """Return the run and criteria in the URL, else those of the current judge.
 
     A popover in `row` lets the user choose others. Without a run, draws a link to Calibrate and returns None.
     """
@@ -147,7 +147,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 
 
 def criteria_words(page: Opened, entries: Iterable[CriteriaEntry], aspect: str) -> dict[str, str]:
-    """Return criteria id → name and newest agreement, for example "version 2 · 0.83"."""
+    """Return a dict from criteria id to name and newest agreement, for example "version 2 · 0.83"."""
     said = projects.criteria_references(page.store, page.project.project_id, aspect)
     newest = {each.criteria_id: each.alignments[0].alignment.value if each.alignments else None for each in entries}
     return {criteria_id: f"{said[criteria_id]} · {number(value)}" for criteria_id, value in newest.items()}

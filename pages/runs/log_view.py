@@ -15,7 +15,7 @@ SAID = ("reason", "text", "note")
 
 
 def draw(page: Opened) -> None:
-    """Draw one page of the log, whose number is in the URL, and a button to download the whole log."""
+    """Draw the page of the log whose number is in the URL, and a button to download the whole log."""
     project_id, number = page.project.project_id, number_in_url(1)
     n, entries = page.store.events.count(project_id), page.store.events.page(project_id, (number - 1) * ROWS, ROWS)
     if not n:

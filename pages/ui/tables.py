@@ -83,7 +83,7 @@ def one_line(text: str) -> str:
 
 
 def when(moment: datetime | None, now: datetime | None = None) -> str:
-    """Return day and time in the reader's time zone, such as "today 17:18", "3 Nov 17:18" or "3 Nov 2025 17:18"."""
+    """Return the day and time in the reader's time zone, such as "today 17:18", "3 Nov 17:18" or "3 Nov 2025 17:18"."""
     if moment is None:
         return DASH
     try:
@@ -126,7 +126,7 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
 def gap_words(item: ItemScore) -> str:
     """Say whether the judge is too lenient, too strict or aligned on an item, or why its reply could not be read.
 
-    A score above the label can still be "relatively too strict", next to how high the judge scores other items.
+    A score above the label can still be "relatively too strict", compared with the judge's scores of other items.
     """
     if item.score is None or item.gap is None:
         return f"unread: {item.reason}"

@@ -104,7 +104,7 @@ class Concept(NamedTuple):
     """A concept that criteria can name.
 
     Attributes:
-        features: Feature → sign. −1 means that the feature lowers the value of the concept.
+        features: Maps each feature to its sign. −1 means that the feature lowers the value of the concept.
         high: Phrase for a high value, which completes "texts that …".
         low: Phrase for a low value. Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
     """

@@ -1,8 +1,8 @@
 """Split texts into words, stems and sentences, and measure single texts: length, repetition, fluency and wording.
 
-Each function that measures a `Text` returns feature → value. Shares are in [0, 1]. Only the first `MAX_CHARS`
-characters are measured. The features are designed for English; other languages are not stemmed. In scripts without
-spaces, each character is a word.
+Each function that measures a `Text` returns a dict from feature to value. Shares are in [0, 1]. Only the first
+`MAX_CHARS` characters are measured. The features are designed for English; other languages are not stemmed. In scripts
+without spaces, each character is a word.
 """
 
 from __future__ import annotations
