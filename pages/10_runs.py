@@ -45,7 +45,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
 
 
 def draw_worker(page: Opened) -> None:
-    """Draw the running workers, or how to start one."""
+    """Show the running workers, or explain how to start one."""
     if workers := page.store.workers.alive():
         words = "A worker is running" if len(workers) == 1 else f"{len(workers)} workers are running"
         names = ", ".join(worker.worker_id for worker in workers)

@@ -202,7 +202,7 @@ def repeated(
         progress: Receives the results so far.
 
     Raises:
-        UsageError: The file has no criteria (a fused judge or RepEval), or `golden` or `judge` differ from the file's.
+        UsageError: The file has no criteria (a fused judge or RepEval), or `golden` or `judge` differs from the file's.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

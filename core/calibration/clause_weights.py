@@ -21,7 +21,7 @@ def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
 
     Weights are fitted by non-negative least squares (Lawson and Hanson 1974) to centred `ratings` (n_items, n_clauses)
     and `labels` (n_items,). A clause whose ratings are all equal gets 0. All weights are equal if there are fewer than
-    `LABELS_A_CLAUSE` labels per clause, or if no clause rises with the labels.
+    `LABELS_A_CLAUSE` labels per clause, or if no clause's ratings rise with the labels.
     """
     from scipy.optimize import nnls
 

@@ -505,7 +505,7 @@ def estimate(
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """Return a sentence on how many calibration items have reasons, and whether these are used; "" if none has."""
+    """Return a sentence on how many calibration items have reasons, and whether these are used; "" if there are no reasons."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
@@ -558,7 +558,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Return a warning that fitted strengths make the intervals and the score map optimistic; "" without them."""
+    """Return a warning that fitted strengths make the intervals and score map optimistic; "" if none were fitted."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):

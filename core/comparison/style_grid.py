@@ -91,7 +91,7 @@ class StylesSettings:
 
 @dataclass(frozen=True)
 class AskedItems:
-    """Labelled items to score in every style, as `positions` in the golden set, and the `level` to measure on."""
+    """Labelled items to score in every style, as `positions` in the golden set, and the `level` to measure at."""
 
     task: Task
     items: tuple[Item, ...]

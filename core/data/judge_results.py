@@ -452,7 +452,7 @@ def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
 
 
 def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
-    """Return a warning if some scores can't be used, and one if the judge uses its own scale."""
+    """Return a warning if some scores can't be used, and another if the judge uses its own scale."""
     lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
     words = []
     if lost:
@@ -556,7 +556,7 @@ def preview(
 
     Args:
         aspect: The aspect that the results are about.
-        corrected: Column that the user chose for a role; None means that no column has the role.
+        corrected: Maps roles to the columns that the user chose; None means that no column has the role.
 
     Raises:
         AspectError: The aspect is unknown.
@@ -656,7 +656,7 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`, write one line per item to `out`, and return the counts.
 
-    `out` is written completely or not at all; None writes no file.
+    `out` is written completely or not at all. If `out` is None, no file is written.
 
     Returns:
         ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``

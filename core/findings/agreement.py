@@ -185,7 +185,10 @@ def margin_words() -> str:
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
-    """Return the result of the Alternative Annotator Test: how many raters the judge could replace, with ω, ρ and ε."""
+    """Return a finding on the Alternative Annotator Test: how many raters the judge could replace.
+
+    Its detail has the ω, ρ and ε of the test, as defined in `core.stats.raters`.
+    """
     name = "Alternative Annotator Test"
     if result.omega is None or result.withheld:
         return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")

@@ -418,7 +418,7 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
         settings: None reads the settings from the environment.
 
     Raises:
-        UsageError: `judge` is neither of these forms.
+        UsageError: `judge` has neither of these forms.
         ProviderError: The request failed. The message names the endpoint and says how to fix the problem.
     """
     from core.providers.openai_api import OpenAIProvider

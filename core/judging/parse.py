@@ -9,8 +9,8 @@ The first rule that finds a rating decides:
 3. *Plain text*: the reply is a rating, begins or ends with one, or says "I would rate it 4".
 
 An ambiguous reply has no rating, because a wrong rating does more harm. If the reply ends with "4-5", "I cannot
-decide", a wrong sum or another scale, clear numbers before that do not count. Quoted text never counts: in quotation
-marks, in a code fence, after ">", or in tags such as <item>.
+decide", a wrong sum or another scale, clear numbers before this ending do not count. Quoted text never counts: in
+quotation marks, in a code fence, after ">", or in tags such as <item>.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class ItemScore:
 
     @property
     def side(self) -> GapSide:
-        """The kind of gap: too lenient, too strict, aligned (below `MISALIGNED_FROM`), or unread (None)."""
+        """The kind of gap: too lenient, too strict, aligned (below `MISALIGNED_FROM`), or unread (`gap` is None)."""
         if self.gap is None:
             return "unread"
         if abs(self.gap) < MISALIGNED_FROM:
@@ -79,7 +79,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
     """List the scores of the calibration items that a run scored with the given criteria.
 
     The largest |gap| comes first, and unreadable replies come last. Held-out items are left out, because they must stay
-    unseen. Raises NotFoundError for an unknown run, or for criteria that the run did not score.
+    unseen. Raises NotFoundError for an unknown run, or if the run has no scores for the criteria.
     """
     from core.calibration.proposals import standardised_gap
 
@@ -111,7 +111,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
         Item id → True if the item became misaligned (|gap| of at least `MISALIGNED_FROM`), False if it became aligned.
 
     Raises:
-        NotFoundError: The run did not score one of the criteria.
+        NotFoundError: The run has no scores for one of the criteria.
     """
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
@@ -122,7 +122,9 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 
 
 def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
-    """Return the items whose |standardised gap| crossed `min_gap`: position → True if the gap rose, False if it fell.
+    """Find the items whose |standardised gap| crossed `min_gap`.
+
+    Return a dict from item position to True if |gap| rose, False if it fell.
 
     `scores` (2, n_items) are the scores before and after a change. `labels` has the shape (n_items,).
     """
@@ -208,10 +210,10 @@ def save_triage(
     Args:
         request: What to save. Fields that are None keep their value.
         form: Id of the call. A second call with the same id changes nothing.
-        seen: Number of the entry about the item that the user saw; 0 for none.
+        seen: Number of the item's log entry that the user saw; 0 for none. None skips the check for conflicts.
 
     Raises:
-        ConflictError: Somebody else has changed the entry since.
+        ConflictError: Somebody else has added an entry since.
     """
     verdict, note, about = request.verdict, request.note, (request.golden_id, request.aspect)
     said = store.events.all(project_id, Triage, item_id)
@@ -245,12 +247,12 @@ def triage_items(
     Items that somebody else has changed in the meantime are skipped.
 
     Args:
-        seen: Item id → number of the entry about the item that the user saw; 0 for none.
+        seen: Maps each item id to the number of the item's log entry that the user saw; 0 for none.
         request: What to save.
         form: Id of the call. A second call with the same id changes nothing.
 
     Returns:
-        Item id → number of the new log entry, and item id → why the item was skipped.
+        A dict from item id to the number of the new log entry, and a dict from item id to why the item was skipped.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():

@@ -75,9 +75,10 @@ class JudgesShown:
         entries: Judges to compare.
         aside: Judges not to compare: other versions of the calibrated judge, and their baselines.
         version: The version of the calibrated judge in `entries`; None if none was measured on this golden set.
-        own: Judge id of `version`, or "".
-        baseline: Judge id of the baseline (the judge without criteria) of `version`, or "".
-        no_p: Judge id → why its comparisons have no p value, or ""; for `version` and newer versions.
+        own: Judge id of `version`; "" if there is no version.
+        baseline: Judge id of the baseline (the judge without criteria) of `version`; "" if there is none.
+        no_p: For `version` and newer versions, maps the judge id to the reason why its comparisons have no p value; ""
+            if they have one.
     """
 
     line: JudgeLine
@@ -424,7 +425,7 @@ def _check_fusion(store: Store, settings: Settings, request: FusionRequest) -> t
 
 
 def run_fusion(work: RunWork) -> FusionRunView:
-    """Rate items with a language model until the budget is spent, and add the ratings as a judge."""
+    """Rate as many items with a language model as the budget allows, and add a judge with these ratings."""
     from core.fusion.model_rating import rate_by_model
     from core.judging.judge_specs import NAMED, language_model
 

@@ -43,7 +43,7 @@ MODELS_TRIED = "other models were tried on them"
 
 @dataclass(frozen=True)
 class HeldOutAccess(Entry):
-    """A log entry: somebody saw results on the held-out items of a golden set (subject).
+    """A log entry: somebody saw results on the held-out items of a golden set (the entry's subject).
 
     The more often results are seen, the more optimistic they become.
     """
@@ -253,7 +253,7 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
 
 
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
-    """Load the scores of a run so far, (n_criteria, n_items), for all items of its golden set."""
+    """Load a run's scores so far, (n_criteria, n_items), for all items of its golden set."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)
     return store.results.scores(run_id, golden.item_ids)
 
@@ -292,7 +292,10 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 @dataclass(frozen=True)
 class RunWork(Recorder):
-    """The inputs and outputs of a run in progress. Once another attempt has started, the store refuses writes."""
+    """The inputs and outputs of a run in progress.
+
+    Once another attempt has started, the store refuses writes by this attempt.
+    """
 
     store: Store
     settings: Settings

@@ -278,7 +278,10 @@ class Report:
 
     @property
     def gain(self) -> Difference:
-        """Judge minus baseline on held-out items. p is None if these items were used before to compare judges."""
+        """Alignment of the judge minus that of the baseline, on held-out items.
+
+        p is None if these items were used before to compare judges.
+        """
         gain = self.calibration.gain
         return replace(gain, p=None, p_reason=self.seen_before) if self.seen_before else gain
 

@@ -125,7 +125,7 @@ def average_ranks(values: ArrayLike) -> FloatArray:
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return both as float64 arrays; where either value is missing, both are NaN.
+    """Return `scores` and `labels` as float64 arrays; where either value is missing, both are NaN.
 
     Positions without a label are dropped if `labels` is (n,).  Raises UsageError for ±inf.
     """

@@ -170,7 +170,7 @@ class StandardErrors:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
     def interval(self, k: int) -> tuple[Interval | None, str]:
-        """Return the interval of candidate `k`, or None and the reason with a remedy.
+        """Return the interval of candidate `k` or None, and the reason why it has none, with a remedy.
 
         The reason is "" if there is an interval, or if the value itself is undefined.
         """
@@ -487,7 +487,7 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
     """Return the values of `measure`, (resamples, n_candidates), for each row of `counts` (resamples, n_sources).
 
-    For a rank coefficient at dataset level, `counts` must be 0 or 1: it cannot repeat a source.
+    For a rank coefficient at dataset level, `counts` must be 0 or 1, because no source can be repeated.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)

@@ -1,4 +1,4 @@
-"""Draw the result of a fusion of the chosen parts: the finding, a chart with intervals, a table, and its files."""
+"""Draw the result of a fusion of the chosen parts: the finding, a chart with intervals, a table and buttons."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def headline(fused: Fused) -> str:
 
 
 def draw(page: Opened, fused: Fused) -> None:
-    """Draw the chart with intervals, the table, and the files of saved fusions."""
+    """Draw the chart with intervals, the table, and a download button for each saved fusion."""
     _draw_notes(fused)
     figure = cached(("whiskers", *fused.key), lambda: _whiskers(fused))
     charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of the fusion and its parts")

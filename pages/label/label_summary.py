@@ -1,4 +1,4 @@
-"""Progress of a labelling pass for reviewers: agreement, raters, and the meaning of each level."""
+"""Show reviewers the progress of a labelling pass: agreement, raters, and the meaning of each level."""
 
 from __future__ import annotations
 

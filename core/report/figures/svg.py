@@ -50,7 +50,7 @@ _COLOUR = re.compile(r'( (?:fill|stroke)=")(#[0-9A-F]{6})(?=")')
 
 
 def legible(text: str) -> str:
-    """Replace characters that no document may contain with U+FFFD, and normalise line ends."""
+    """Normalise line ends, and put U+FFFD in place of characters that no document may contain."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("\ufffd", whole).encode("utf-8", "replace").decode()
 
