@@ -505,7 +505,7 @@ def estimate(
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """Return a sentence on how many calibration items have reasons, and whether these are used; "" if there are no reasons."""
+    """Return a sentence on how many calibration items have reasons, and whether these are used; "" if none exist."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
