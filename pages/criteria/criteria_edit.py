@@ -43,7 +43,7 @@ def draw_edit_button(page: Opened, entry: CriteriaEntry, *, primary: bool) -> No
 def draw_form(page: Opened, entry: CriteriaEntry, beside: DeltaGenerator) -> bool:
     """Draw the form, which saves the text as a new version and scores it next to its parent.
 
-    If someone else saved first, draw both texts in `beside` and return True.
+    If someone else saved first, draw the changes in `beside` and return True.
     """
     subject, name = drafts.criteria_subject(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)

@@ -36,7 +36,7 @@ def draw(store: Store, passed: LabelPass) -> None:
     elif seen.decided:
         finding("You have decided on all items. Freeze the labels below.")
     else:
-        finding("Nothing to decide: raters differ too little")
+        finding("No item needs a decision")
     if seen.decided:
         with st.expander(f"Decided so far: {len(seen.decided)}"):
             aspects, items = zip(*seen.decided, strict=True)

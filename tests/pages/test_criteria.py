@@ -130,6 +130,7 @@ def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, b
     projects.save_edit(place.store.acting(Actor("Bo")), place.project_id, best.criteria_id, "Their text.", "Bo")
     edit(screen, best, "My text.")
     assert "Bo saved another edit of these criteria first." in texts(screen)
+    assert ":red-background[~~Their~~]" in texts(screen) and ":green-background[**My**]" in texts(screen)
     assert edits_of(place, best) == [("Bo", "Their text.")]
     press(screen, way)
     kept = [("Ann", "My text.")] if way.startswith("Save") else []

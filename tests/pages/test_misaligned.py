@@ -66,7 +66,9 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     wrong = [score for score in scored if score.gap is not None and abs(score.gap) >= 0.5]
     shown = table(screen)
     assert list(shown["item"]) == [score.item_id for score in wrong]
-    assert list(shown["the judge is"].str[0]) == ["▲" if score.gap > 0 else "▼" for score in wrong]
+    sides = ["▲ {}too lenient" if score.gap > 0 else "▼ {}too strict" for score in wrong]
+    contrary = ["relatively " * ((score.score > score.label) != (score.gap > 0)) for score in wrong]
+    assert list(shown["the judge is"]) == list(map(str.format, sides, contrary))
     assert shown["text"].iloc[0].startswith(real.golden.items[real.golden.item_ids.index(wrong[0].item_id)].target[:40])
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
