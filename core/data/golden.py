@@ -577,7 +577,7 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items with the same texts as an earlier item. Return (position, position of the first such item) for each.
+    """Return pairs of positions: an item, and the first item with the same texts.
 
     Target, source and context must be equal, except for white space and case. Items with fewer than `SHORTEST_TEXT`
     characters are ignored.

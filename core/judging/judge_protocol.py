@@ -245,7 +245,7 @@ NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
-    """Return the orders in which to judge an item: pairs also with swapped texts, other items only as they are."""
+    """Return the item as it is and, if it is a pair, also with its two texts swapped."""
     return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
 
 

@@ -357,7 +357,7 @@ def leave_one_out(
         table: The ratings.
         items: The items, in the order of the columns of `table`. Their labels are ignored.
         measure: Statistic and level of the alignment.
-        seed: Seed for drawing sources, which the interval needs at system level.
+        seed: Seed for drawing sources; used only for the interval at system level.
 
     Returns:
         The weighted average over the raters, with an interval over sources, and the alignment of each rater.
