@@ -192,7 +192,7 @@ class NotFoundError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Another user saved first. `theirs` is what they saved, if it is a text."""
+    """Another user saved first. `theirs` is the text that they saved, or "" if they saved no text."""
 
     def __init__(self, message: str, *, theirs: str = "") -> None:
         super().__init__(message)

@@ -293,7 +293,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RatedExample:
-    """A labelled item for judging prompts.
+    """A labelled item to show as an example in a judge's prompt.
 
     A `spare` example is used only to replace an example with the same source as the judged item.
     """

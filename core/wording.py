@@ -155,7 +155,7 @@ def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -
 
 
 def p_cell(p: float | None) -> str:
-    """Format a p value for a column named p: ``"0.012"``, ``"< 0.001"`` or "—"."""
+    """Format a p value for a column named p: ``"0.012"``, ``"< 0.001"``, or "—" for None."""
     return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
 
 
@@ -168,7 +168,7 @@ def counted(n: int, noun: str, many: str = "") -> str:
 
 
 def percent(part: float | None, digits: int = 0) -> str:
-    """Format a share: ``"30 %"`` or "—"; never "0 %" for a part above 0, nor "100 %" for a part below 1."""
+    """Format a share: ``"30 %"``, or "—" for None; never "0 %" for a part above 0, nor "100 %" for a part below 1."""
     if part is None:
         return DASH
     least, shown = 10.0**-digits, f"{100 * part:.{digits}f}"

@@ -298,7 +298,7 @@ class Monitored:
     """Result of `monitor`.
 
     Attributes:
-        alpha: Chance that any period raises a false alarm, however many periods there are.
+        alpha: Chance of at least one false alarm, however many periods there are.
         look: Comparison of the anchors' scores with their first scores; None without anchors.
         n_new: Number of texts scored in this call.
         n_known: Number of texts scored in earlier calls.
@@ -325,7 +325,10 @@ class Monitored:
 
     @property
     def who(self) -> Who:
-        """Return what changed significantly: "systems", "judge" or "nobody"; else "inconclusive" or "too few texts"."""
+        """Return the cause of a significant change: "systems" or "judge", or "inconclusive" if it could be either.
+
+        Without a significant change, return "nobody", or "too few texts" if no change could be detected.
+        """
         if self.look is not None and self.look.moved:
             return "judge"
         changes = [period.change for period in self.periods if period.change is not None]
@@ -336,7 +339,7 @@ class Monitored:
 
     @property
     def alarm(self) -> bool:
-        """Whether the systems or the judge changed significantly."""
+        """Whether there is a significant change, even if its cause is unknown."""
         return self.who in ("systems", "judge", "inconclusive")
 
     def as_json(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def has_errors(findings: tuple[FileProblem, ...]) -> bool:
 
 
 def first_error(findings: tuple[FileProblem, ...], file: str) -> GoldenError:
-    """Return the first error finding as an exception; the message counts the others."""
+    """Return the first finding that is an error, as an exception. Its message says how many more errors there are."""
     first, *others = (finding for finding in findings if finding.severity == "error")
     more = f" ({counted(len(others), 'more error')}; run `check` to list all errors.)" if others else ""
     return GoldenError(first.message + more, file=file, row=first.row, column=first.column)

@@ -112,7 +112,11 @@ class RunProgress:
             raise self._stop
 
     def wait_for(self, work: Future[T]) -> T:
-        """Wait for the result of `work`; if the run must stop, raise soon, even if `work` does not end."""
+        """Wait for the result of `work`.
+
+        If the run must stop, wait at most one more second, and raise the same errors as `check` if `work` still has no
+        result.
+        """
         while self._stop is None:
             try:
                 return work.result(timeout=0.1)

@@ -145,8 +145,8 @@ class GoldenEntry(FilePart):
     Attributes:
         digest: Hash of the content of the golden set.
         columns: Role → its column in the file, if the names differ. Another file with such a column is read in the same
-            way, unless it also has a column named after the role. The key "values" is no role: it holds the meanings of
-            values as JSON text.
+            way, unless it also has a column named after the role. The key "values" is not a role: it holds the
+            meanings of values as JSON text.
     """
 
     name: str
@@ -163,10 +163,10 @@ class FileDocument(FilePart):
             equal numbers (1.0 as 1).
         created: Time in ISO 8601 and UTC.
         warnings: Sentences for users of the judge.
-        texts: Digests that identify the items of the calibration in other files, in the lists `calibration`, `held_out`
-            and `only_mapped`. A digest is the first 12 hex digits of the SHA-256 of source, context and target. Texts
-            in `only_mapped` were labelled after the criteria were chosen. Their labels were used only to fit the map to
-            the human scale.
+        texts: Three lists of digests: `calibration`, `held_out` and `only_mapped`. The digests identify the items of
+            the calibration in other files. A digest is the first 12 hex digits of the SHA-256 of source, context and
+            target. Texts in `only_mapped` were labelled after the criteria were chosen. Their labels were used only to
+            fit the map to the human scale.
     """
 
     digest: str | None
@@ -272,7 +272,7 @@ def _rate_prompt(name: str) -> str:
 
 @dataclass(frozen=True)
 class ModelFusionEntry(FilePart):
-    """A language model that rates each item by a plan and the scores of the parts.
+    """A language model that rates each item, based on a plan and the scores of the parts.
 
     `plan` and `criteria` are texts. "none" means that the prompt has no plan or no criteria.
     """
@@ -371,7 +371,9 @@ def _checked_scorer(body: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RepEvalDocument(FileDocument):
-    """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without the weights of its model.
+    """The content of `repeval.yaml`: a fitted RepEval score, ready to be used on new items.
+
+    The file does not contain the weights of the model that the score uses.
 
     `scorer` has the model's name, revision and fingerprint, the template, the criterion, and the fitted directions.
     Each direction (base64 of float32) belongs to a layer and a token. Layer 0 means the embeddings, layer i the output

@@ -62,7 +62,7 @@ class Metric:
     higher_is_better: bool = True
 
     def missing(self, golden: GoldenSet | Sequence[Item]) -> str:
-        """Return why the metric cannot score any of these items; "" if it can score at least one.
+        """Return why the metric can score none of the items; "" if it may be able to score some.
 
         Only the items are checked; `score` fails if a model cannot be loaded.
         """
@@ -188,8 +188,8 @@ def score_or_reason(
 ) -> MetricScores | str:
     """Score `items`. Return the scores, or the reason why they are unusable.
 
-    Scores are unusable if the metric fails, if fewer than two items have a score, or if all scores are equal. Only a
-    cancelled run and errors of the store are raised.
+    Scores are unusable if the metric fails, if fewer than two items have a score, or if all scores are equal. Raises
+    only JobError (for example, if the run was cancelled) and StoreError.
     """
     if reason := metric.missing(items):
         return reason

@@ -2,7 +2,7 @@
 
 The *target* is the text to rate. MODEL is a Hugging Face id or a folder.
 
-===============================================  =======================================================================
+=============================================  =========================================================================
 ``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
 ``rouge1`` ``rouge2`` ``rougeL``               ROUGE F1, mean over the references
 ``rouge1_source_p`` …                          ROUGE precision against the source
@@ -13,7 +13,7 @@ The *target* is the text to rate. MODEL is a Hugging Face id or a folder.
 ``regression:MODEL`` ``…_reference:MODEL``     trained score, given the source (SumBLEURT) or the reference (BLEURT)
 ``bertscore:MODEL``                            BERTScore F1 against the best reference
 ``likelihood:MODEL`` ``…_reference:MODEL``     mean log-likelihood of the target given the source or a reference
-===============================================  =======================================================================
+=============================================  =========================================================================
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ the *mean*, as in ROUGE-1.5.5 and in published SummEval results (11 references).
 script without spaces is a word.
 
 ROUGE-L is computed on the whole text, unlike rougeLsum, which joins the matches of each sentence. The longest common
-subsequence is computed bit-parallel (Hyyrö 2004), because the table of rouge_score takes seconds for a long source.
+subsequence is computed by a bit-parallel algorithm (Hyyrö 2004), because the table of rouge_score takes seconds for a
+long source.
 """
 
 from __future__ import annotations

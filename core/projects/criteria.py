@@ -113,7 +113,8 @@ def save_edit(
         parent_id: The edited criteria.
         author: Name of the author, for a user who is not signed in.
         note: A note on the edit.
-        expected_head: `CriteriaEntry.head` that the author saw; with None, edits of other authors are not checked.
+        expected_head: `CriteriaEntry.head` that the author saw. With None, the edit is saved even if somebody else has
+            saved an edit since.
 
     Raises:
         ConflictError: Somebody else has saved an edit since. The error has both texts.
@@ -166,7 +167,10 @@ def delete_draft(store: Store, project_id: str, subject: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A request to score edited criteria and their parent, with the judge of run `run_id`, on its calibration items."""
+    """A request to score edited criteria and their parent with the judge of run `run_id`.
+
+    The items to score are the calibration items of that run.
+    """
 
     project_id: str
     golden_id: str
@@ -194,7 +198,7 @@ class RoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The alignment of new criteria minus that of their parent, on `n` common items.
+    """The alignment of new criteria minus that of their parent, on the `n` items scored with both.
 
     `value` is None if it is undefined.
     """

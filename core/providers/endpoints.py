@@ -236,7 +236,7 @@ class EndpointFile(BaseModel):
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """Read and validate an endpoint file. Raises UsageError, which names the invalid field and what is wrong."""
+    """Read and validate an endpoint file. Raises UsageError, which names the invalid field and says what is wrong."""
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:

@@ -54,7 +54,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     Scored items are saved, whatever error follows. A fused judge is the exception: it scores the file as a whole.
 
     Args:
-        progress: Receives the rows read, then the items scored.
+        progress: Receives the number of rows read, then the number of items scored.
 
     Raises:
         GoldenError: A row is unusable; raised before the first call. The message names row and column.

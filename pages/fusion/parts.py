@@ -57,7 +57,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     """Return the parts and settings chosen in the form.
 
     By default, the parts are all judges except fusions and the baseline. The default statistic and level are those of
-    the default version.
+    the default version of the judge.
     """
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)

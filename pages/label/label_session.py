@@ -1,7 +1,7 @@
 """The labelling session of one rater: one item at a time, by keys or taps.
 
 The rater sees neither judges nor the labels of other raters. The session is a fragment, so that the rest of the page
-isn't redrawn. `label_keys.js` presses buttons by key and marks words, and `label_number.js` focuses the number box.
+isn't redrawn. `label_keys.js` marks words and adds keyboard shortcuts, and `label_number.js` focuses the number box.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table of misaligned items; several selected rows can get one verdict at once."""
+"""Table of misaligned items; all selected rows can be given the same verdict at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the proposals of a refinement round compared with their parents: tests, changed items, decisions."""
+"""Draw the proposals of a refinement round, and compare each with its parent: tests, changed items, decisions."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def draw_agreement(now: Overview, report: Report) -> None:
 
 
 def draw_systems(now: Overview, report: Report) -> None:
-    """Draw two boxes to choose systems, and whether the first is better than the second."""
+    """Draw two boxes to choose systems, and show whether the first is better than the second."""
     means = report.means
     names = [system.name for system in means.corrected]
     if len(names) < 2 or not means.differences:

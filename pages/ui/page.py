@@ -112,7 +112,10 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
 
 
 def finding(sentence: str, *, step: Callable[[], object] | None = None) -> object:
-    """Draw the headline of a screen. `step` draws the next action on its right. Returns its result."""
+    """Draw the headline of a screen.
+
+    If `step` is given, it draws the next action to the right of the headline, and the result of `step` is returned.
+    """
     whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line break in "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")

@@ -34,7 +34,7 @@ class Adapter:
     """A judge exported as a file for another tool.
 
     Attributes:
-        lost: What is lost in the export, one sentence each. The top of `text` lists it too.
+        lost: Descriptions of what is lost in the export. The top of `text` lists them too.
     """
 
     name: str
