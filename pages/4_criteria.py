@@ -21,7 +21,7 @@ SECTIONS = {None: "Edit", "versions": "Versions", review.SECTION: "Review"}
 
 
 def choose_section() -> str | None:
-    """Draw the choice of section, and return the section in the URL; None means the first section."""
+    """Let the user choose a section, and return the section in the URL; None means the first section."""
     section = state.url_id("section") if state.url_id("section") in SECTIONS else None
     key = state.CRITERIA_VIEW
     st.session_state[key] = SECTIONS[section]

@@ -293,7 +293,10 @@ def refinements(
 
 
 def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str], round_: int) -> list[DraftRequest]:
-    """Return requests for each trial, parent, size and sample, each with some of the parent's misaligned items."""
+    """Return requests for refinements, each with some of the parent's misaligned items.
+
+    There is one request per trial, parent, number of items shown, and sample.
+    """
     settings, plan, items, requests = pool.settings, pool.settings.plan, pool.items.take(train), list[DraftRequest]()
     shown = []
     for parent in parents:

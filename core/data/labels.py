@@ -315,7 +315,7 @@ class Question:
 
 
 def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
-    """Remove labels whose value the user declared to mean "missing", in place; log their number."""
+    """Remove, in place, all labels whose value the user declared to mean "missing". Log their number."""
     for aspect, cells in aspects.items():
         lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
         if lost:

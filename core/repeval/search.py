@@ -102,7 +102,7 @@ class RepEvalSettings:
 
     @property
     def measure(self) -> Measure:
-        """The statistic and level. The level must be set (see `on`)."""
+        """The statistic and level. The level must not be None (`on` fills it in)."""
         assert self.level is not None
         return Measure(self.statistic, self.level)
 

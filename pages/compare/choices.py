@@ -81,7 +81,7 @@ def cached_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
-    """Draw the choice of statistic, level and judges. Return the leaderboard of the chosen judges."""
+    """Let the user choose the statistic, level and judges. Return the leaderboard of the chosen judges."""
     golden, own = cached_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
@@ -157,7 +157,7 @@ def _choose_judges(
 
 
 def choose_row(compared: Compared) -> Row:
-    """Draw the choice of a judge. Return its row; the default is `compared.subject`."""
+    """Let the user choose a judge, and return its row. The default is `compared.subject`."""
     by_id = {compared.judge_of(row).judge_id: row for row in compared.leaderboard.rows}
     picked = st.selectbox(
         "Judge",

@@ -1,4 +1,4 @@
-"""Draw the mean of each system, corrected with labels; for pairs, draw which system raters prefer."""
+"""Draw the mean of each system, corrected with labels; for pairs, show which system raters prefer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_DRAWN = 16
 
 
 def draw(page: Opened, compared: Compared) -> None:
-    """Draw which system is better, according to one judge and the labels."""
+    """Show which system is better, according to one judge and the labels."""
     golden, aspect = compared.golden, compared.aspect
     if golden.kind != "pair" and compared.view.n_systems < 1:
         st.info("There are no systems to compare, because the items have no system_id column.", icon=":material/hub:")

@@ -47,7 +47,7 @@ def _build(
 
 
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
-    """Draw the upload and how Concord reads the file; only reviewers may upload.
+    """Draw the upload, and show how Concord reads the file. Only reviewers may upload.
 
     `empty` adds an introduction for a project without a golden set.
     """
