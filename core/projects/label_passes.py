@@ -69,7 +69,7 @@ def label_planning(
     n_items: int,
     n_ratings: int,
 ) -> LabelPlanning:
-    """Predict how precise the results will be after `n_items` random items get `n_ratings` ratings in total."""
+    """Predict how precise the results will be once `n_items` random items have `n_ratings` ratings in total."""
     n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
     n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))

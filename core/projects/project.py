@@ -101,7 +101,10 @@ class Project:
         return outcome
 
     def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
-        """Return the report on the judge of an aspect: the default version, or the judge of run `run_id`."""
+        """Return the report on the judge that run `run_id` measured.
+
+        If `run_id` is None, the report is on the default version, or else on the judge of the newest run.
+        """
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id)
 
     def export(self, path: Path | str) -> ProjectFile:

@@ -389,9 +389,10 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """Comparison of judges with a plain regression fitted to the raters' labels, which good judges should outperform.
+    """Comparison of judges with a plain regression fitted to the raters' labels.
 
-    The regression predicts the label of each item after being fitted to the labels of other sources.
+    The regression predicts the label of each item after being fitted to the labels of other sources. Good judges should
+    outperform it.
 
     Attributes:
         alignment: Alignment of the regression's predictions.

@@ -1,4 +1,4 @@
-"""Draw a RepEval run: progress, finding, heat map, scores compared with labels, and the file to download."""
+"""Draw a RepEval run: progress, finding, heat map, scores compared with labels, and the download button."""
 
 from __future__ import annotations
 

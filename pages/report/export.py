@@ -102,7 +102,7 @@ def _draw_text(text: str, language: str | None) -> None:
 
 
 def draw_project(page: Opened) -> None:
-    """Draw the button that prepares the zip of the whole project, and then its download."""
+    """Draw the button that prepares the zip of the whole project, and then the download button."""
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "A zip file with all golden sets, runs, criteria, judges, labels and decisions, and the log. You can import "

@@ -1,4 +1,4 @@
-"""Draw the report: its version, the finding with its chart, the approval, and its files."""
+"""Draw the report: its version, the finding with its chart, the approval, and the download buttons."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 
 
 def draw_finding(report: Report) -> None:
-    """Draw the result in a sentence, the report to download, and the figures behind the result."""
+    """Draw the result in a sentence, the figures behind it, and a button to download the report."""
     head = headline(report)
     finding(head.headline, step=lambda: _download("Download the report", html_page, report, "report.html", first=True))
     st.caption(plain(head.detail))
