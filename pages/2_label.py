@@ -1,4 +1,4 @@
-"""Label screen: raters rate items one at a time, blind. Reviewers monitor agreement, decide, and freeze the labels."""
+"""Label screen: raters rate items one at a time, blind. Reviewers monitor agreement, then decide and freeze labels."""
 
 from collections.abc import Sequence
 

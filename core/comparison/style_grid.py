@@ -198,7 +198,7 @@ class StylesView:
 
     Attributes:
         unfinished: Styles left out, with the reason.
-        steps: Aspect → evaluation steps that the model wrote.
+        steps: For each aspect, the evaluation steps that the model wrote.
         phase: Current phase, or "done".
         message: Description of the progress.
         stopped_early: Message, if the budget ended the run; otherwise "".

@@ -108,7 +108,8 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
         parent_id: The earlier criteria.
 
     Returns:
-        Item id → True if the item became misaligned (|gap| of at least `MISALIGNED_FROM`), False if it became aligned.
+        A dict from item id to True if the item became misaligned (|gap| of at least `MISALIGNED_FROM`), False if it
+        became aligned.
 
     Raises:
         NotFoundError: The run has no scores for one of the criteria.

@@ -221,7 +221,7 @@ class MetricsRequest:
 class MetricsResult:
     """The results of a metrics run.
 
-    `judges` maps metric → judge id. `left_out` maps metric → reason why it was not added.
+    `judges` maps metrics to judge ids. `left_out` maps metrics that were not added to the reason.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)

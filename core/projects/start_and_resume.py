@@ -265,7 +265,7 @@ def judge_run(store: Store, run_id: str) -> str:
 
 
 def load_judge_state(store: Store, run_id: str) -> Mapping[str, Any] | None:
-    """Return the state of the judge that a run prepared, or None."""
+    """Return the state of the judge that a run prepared; None if it has prepared none."""
     kept = store.results.read(run_id, JUDGE, JudgeState)
     return None if kept is None else kept.state
 

@@ -72,7 +72,7 @@ class ScoreRequest(ScoreSettings):
         out: File for the verdicts: CSV if its name ends in .csv, otherwise JSON lines.
         judge: SPEC of a judge to use instead of the calibrated judge; "" for the calibrated judge.
         accept_edited: Accept a judge file that was edited after its export.
-        mapping: Role → column of `items`. Other roles use the columns named in the judge file, if `items` has them.
+        mapping: Columns of `items`, by role. Other roles use the columns named in the judge file, if `items` has them.
     """
 
     items: Path

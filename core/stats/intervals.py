@@ -157,7 +157,7 @@ class StandardErrors:
         bias: Bias (n_candidates,). Its square is added to the squared error of a single value on the plain scale.
         sources: Number of sources (n_candidates,) of each candidate.
         most_pieces: Maximum number of groups into which the sources were divided; 0 means no grouping.
-        reasons: Candidate → why it has no interval, if known beforehand.
+        reasons: Maps candidates to the reason why they have no interval, if known beforehand.
     """
 
     kind: str

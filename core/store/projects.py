@@ -220,7 +220,7 @@ class Goldens(StorePart):
     def verified(self, golden_id: str) -> GoldenSet:
         """Reload the golden set, and check its rows against its hash.
 
-        Projects with the same golden set share its rows. The check prevents importing other content under its hash.
+        Projects with the same golden set share its rows. The check prevents imports of other content under that hash.
 
         Raises:
             ValueError: The rows don't match the hash.
@@ -447,7 +447,7 @@ class Judges(StorePart):
 
 
 def judge_id_of(golden_id: str, judge: JudgeScores) -> str:
-    """Return "j" and 12 hex digits that identify a judge by its content, so that renaming keeps the id."""
+    """Return "j" and 12 hex digits that identify a judge by its content, so a new name does not change the id."""
     scores = hashlib.sha256(np.ascontiguousarray(judge.values, dtype="<f8").tobytes()).hexdigest()
     body = [golden_id, judge.aspect, judge.kind, judge.run_id, judge.note, scores, list(judge.seen)]
     return "j" + content_digest("judge", body).split(":")[1][:12]

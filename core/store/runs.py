@@ -222,7 +222,7 @@ Reasons = Mapping[str, tuple[Unscored, ...]]
 
 class Results(StorePart):
     def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
-        """Return the document `name` of the run as a record of type `kind`, or None."""
+        """Return the document `name` of the run as a record of type `kind`; None if it does not exist."""
         row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
         return None if row is None else unpack(kind, Packed(row.body, row.blob))
 
@@ -426,7 +426,7 @@ def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: 
 
 class MetricBlocks(StorePart):
     def get(self, key: str) -> str | None:
-        """Return the text for `key`, or None."""
+        """Return the text for `key`; None if there is none."""
         row = self._db.row(sa.select(blocks).filter_by(block_key=key))
         return None if row is None else row.body
 

@@ -31,7 +31,7 @@ def heading(item: ItemScore) -> str:
 
 
 def link_to_decide(page: Opened, known: Triage) -> None:
-    """Draw a link to the screen where raters correct a wrong label."""
+    """Draw a link to the screen where a wrong label can be corrected."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
     words = "Decide the label on the Label screen" if passes else "Start a labelling pass to let raters decide"

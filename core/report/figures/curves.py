@@ -81,7 +81,7 @@ _LEFT = 8.0
 
 
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
-    """Count labels (n,) for a bar chart. Return a dict: name of a bar → count.
+    """Count labels (n,) for a bar chart. Return a dict from the name of each bar to its count.
 
     There is a bar for each step of the scale, or for each whole number if the scale has no step. Labels between two
     steps count for the nearest step. Labels outside the scale have bars too.
