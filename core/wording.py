@@ -1,6 +1,6 @@
 """Format numbers, intervals, p values, counts, money and durations as text, and name judges and versions.
 
-The terminal, screens, reports and files all use these functions.  Undefined is "—", never 0.
+The terminal, screens, reports and files all use these functions. Undefined is "—", never 0.
 """
 
 from __future__ import annotations

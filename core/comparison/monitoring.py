@@ -327,7 +327,7 @@ class Monitored:
     def who(self) -> Who:
         """Return the cause of a significant change: "systems" or "judge", or "inconclusive" if it could be either.
 
-        Without a significant change, return "nobody", or "too few texts" if no change could be detected.
+        Without a significant change, return "nobody", or "too few texts" if there are not enough texts for a test.
         """
         if self.look is not None and self.look.moved:
             return "judge"

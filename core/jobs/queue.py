@@ -269,7 +269,7 @@ _started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
 def ensure_worker(settings: Settings) -> None:
     """Start a worker, unless one is alive or `settings.worker` is "external".
 
-    If a worker is alive, the check takes well under a millisecond.  Raises JobError if no worker can start.
+    If a worker is alive, the check takes well under a millisecond. Raises JobError if no worker can start.
     """
     if settings.worker != "auto":
         return

@@ -70,7 +70,7 @@ _WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
 def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     """Make the metric called `name`; the module docstring lists the names.
 
-    `golden` is needed for ``metric_`` columns.  Models are loaded only when the metric scores.  Raises UsageError for
+    `golden` is needed for ``metric_`` columns. Models are loaded only when the metric scores. Raises UsageError for
     an unknown name or column.
     """
     given = name.strip()
@@ -97,7 +97,7 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
 def metrics_for(golden: GoldenSet) -> list[Metric]:
     """List the metrics for `golden` that need no checkpoint, including one for each metric column.
 
-    `Metric.missing` says which of them cannot run.  For pairs of texts, only the metric columns are listed.
+    `Metric.missing` says which of them cannot run. For pairs of texts, only the metric columns are listed.
     """
     plain = [] if golden.kind == "pair" else [make_metric(name) for name in _PLAIN]
     return plain + [metric_column(golden, column) for column in golden.metrics]
