@@ -34,7 +34,7 @@ class FusedJudge(LoadedJudge):
 
     Attributes:
         gate: Decides which models may run.
-        missing: Maps each part that could not be computed to the reason; complete only after scoring.
+        missing: The reason for each part that could not be computed; complete only after scoring.
     """
 
     card: Mapping[str, Any]

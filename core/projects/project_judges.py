@@ -221,7 +221,7 @@ class MetricsRequest:
 class MetricsResult:
     """The results of a metrics run.
 
-    `judges` maps metrics to judge ids. `left_out` maps metrics that were not added to the reason.
+    `judges` maps metrics to judge ids. `left_out` has the reason for each metric that was not added.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)

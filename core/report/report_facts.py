@@ -173,7 +173,7 @@ class Raters:
     """The raters' agreement with each other, and the judge compared with the raters.
 
     Attributes:
-        n_rated: Number of rated items by rater; empty without individual ratings.
+        n_rated: For each rater, the number of rated items; empty without individual ratings.
         alpha: Krippendorff's alpha.
         ceiling: Alignment of one rater with the mean of the other raters, on the judge's held-out items.
         beside: Judge and rater on the same items, each measured against the mean of the other raters; None without

@@ -97,7 +97,7 @@ class ScoredFile:
         sure: Summary of intervals and unsure verdicts, as in `Output.sure`.
         remarks: Notes on how the scores were computed.
         used: For a fused judge, the parts that were computed.
-        missing: For a fused judge, maps each part that was not computed to the reason.
+        missing: For a fused judge, the reason for each part that was not computed.
     """
 
     n_items: int
