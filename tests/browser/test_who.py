@@ -49,7 +49,7 @@ def test_the_name_picked_last_outlives_reload_and_tab_but_not_the_browser(
     named(page, "Zoë <b>")
     tab = context.new_page()
     tab.goto(app_url)
-    settle("nothing open", tab)
+    settle("144 labelled", tab)
     named(tab, "Zoë <b>")
     assert not tab.locator("[class*=st-key-form_remember]").count()
 
