@@ -88,7 +88,7 @@ def calibrate(
         f"{first.n_calibration} calibration and {first.n_held_out} held-out items, "
         f"with {counted(first.rounds, 'refinement round')}"
     )
-    lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} for {how_much}."]
+    lines = [f"About {first.calls:,} calls for {how_much}{tokens}{price_words(first.cost)}."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes])
     if not asked.definition and judge.startswith(("openai:", "hf:")):
         lines.append(f"The aspect {aspect} has no definition. Add a one-sentence definition with --definition.")

@@ -53,7 +53,7 @@ def report(
         "calibration": report.calibration.calibration.as_json(),
         "held_out": report.held_out.as_json(),
         "ceiling": None if people.value is None else people.as_json(),
-        "beside_people": None if beside is None else beside.as_json(),
+        "beside_people": beside and beside.as_json(),
         "annotator_tests": [] if report.raters.test is None else [report.raters.test.as_json()],
         "limits": [{"title": limit.headline, "text": limit.detail} for limit in limited],
         "files": {"html": str(written.html), "appendix": str(written.appendix), "csv": str(written.csv)},

@@ -98,7 +98,7 @@ def compare(
     off = [*(f"a: {words}" for words in off_a), *(f"b: {words}" for words in off_b)]
     sides = comparison.difference.a, comparison.difference.b
     bar, body = comparison.bar, comparison.as_json()
-    bars = [regression_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
+    bars = [regression_words(bar, judge) for judge in range(len(bar.minus))] if bar else []
     if bars:
         body["bar"]["words"] = bars
     tell_measured(body, _comparison_words(comparison, bars), off, sides)

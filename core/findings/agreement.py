@@ -225,7 +225,7 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason, limit=HALF_ALPHA)
-    over = "" if len(bar.minus) == 1 else f", corrected for {len(bar.minus)} judges (Holm)"
+    over = f", corrected for {len(bar.minus)} judges (Holm)" if gap.p is not None and len(bar.minus) > 1 else ""
     return f"{how}: {estimate(bar.alignment)}, difference {figures}{over}."
 
 

@@ -681,7 +681,7 @@ def checked_extra(text: str) -> str:
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
         raise UsageError(f"The extra body must be one JSON object of at most {MOST_EXTRA:,} characters.")
     if own := sorted(OWN_FIELDS & fields.keys()):
-        raise UsageError(f"The extra body must not contain {', '.join(own)}. Remove them; Concord sets them itself.")
+        raise UsageError(f"The extra body must not contain {', '.join(own)}, which Concord sets itself.")
     return json.dumps(fields, sort_keys=True, ensure_ascii=False) if fields else ""
 
 

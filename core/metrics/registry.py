@@ -145,7 +145,7 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
         on_progress(len(items), len(items))
         return scores_of(items, values, dict.fromkeys(np.flatnonzero(np.isnan(values)).tolist(), reason))
 
-    measures, cost = f"The uploaded column {PREFIX}{column}.", "no cost, because the file contains the numbers"
+    measures, cost = f"The uploaded column {PREFIX}{column}.", "free; the file contains the numbers"
     return Metric(PREFIX + column, measures, frozenset(), cost, scorer, not lower_is_better(column))
 
 

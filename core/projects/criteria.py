@@ -117,7 +117,7 @@ def save_edit(
             saved an edit since.
 
     Raises:
-        ConflictError: Somebody else has saved an edit since. The error has both texts.
+        ConflictError: Somebody else has saved an edit since. `theirs` is its text.
         CriteriaError: The text is empty or has over 20,000 characters.
         NotFoundError: The parent is unknown.
     """

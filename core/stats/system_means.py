@@ -178,7 +178,7 @@ NO_VERDICTS = "no item has a verdict"
 ALL_EQUAL = "no interval: all labels are equal or come from one source, so the uncertainty of the mean is unknown"
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
-CONSTANT = "the judge gave all items the same score, so the verdicts add nothing to the labels"
+CONSTANT = "the judge gave all items of the system the same score, so the verdicts add nothing to the labels"
 LOPSIDED = (
     "most labels are identical, so the intervals are wider to allow for unseen labels at the other end of the scale"
 )

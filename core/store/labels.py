@@ -86,7 +86,7 @@ class LabelStore(StorePart):
 class Draft:
     """Unsaved text of an author ("" = unknown) on a subject such as "criteria:ID".
 
-    `base` is the version that the text started from (`CriteriaView.head`), so that a save detects a newer version.
+    `base` is the version that the text started from (`CriteriaEntry.head`), so that a save detects a newer version.
     """
 
     subject: str

@@ -11,7 +11,7 @@ import pytest
 
 from core.comparison import compare_table
 from core.findings import Finding
-from core.findings.agreement import board_finding, gain_finding, rater_finding
+from core.findings.agreement import board_finding, gain_finding, rater_finding, regression_words
 from core.records import Alignment, Interval, Measure
 from core.stats import PairedRater, RaterComparison
 from core.stats.alignment import Difference, RegressionBar
@@ -63,6 +63,7 @@ def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     above = RegressionBar(replace(board.rows[0].alignment, value=0.99), 63, (difference(-0.2, None),) * 2)
     said = board_finding(replace(board, bar=above), MEASURE)
     assert said.headline.startswith("A plain regression has the highest agreement. noise 0.5 wasn't tested")
+    assert "Holm" not in regression_words(above, 0), "nothing is corrected without p"
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
 
