@@ -81,7 +81,7 @@ NEARLY_ONE = 1.0 - 1e-12
 
 WILLIAMS_GROUPED = (
     "Williams' test assumes independent items, but some items share a source. The test would report a difference "
-    "between equal judges in 8 to 17 % of cases instead of 5 %. Use the test that compares sources"
+    "between equal judges in 8 to 17 % of cases instead of 5 %. Use the test that treats sources as independent"
 )
 WILLIAMS_SINGLE = "Williams' test assumes independent items, and here each item has its own source"
 
