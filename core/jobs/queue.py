@@ -69,7 +69,7 @@ class RunProgress:
         self._shown_before, self._published = run.snapshots, 0
         self._stage = Stage(run.phase, run.message, run.calls, run.calls_expected, run.usage)
         self._snapshot: Snapshot | None = None
-        self._base_calls = run.calls
+        self._base_calls = self._calls_before = run.calls
         self._written = self._stage
         self._stop: ConcordError | None = None
         self._lock = threading.Lock()
@@ -93,8 +93,13 @@ class RunProgress:
         with self._lock:
             self._published += 1
             if self._published >= self._shown_before:
-                message = ". ".join((snapshot.message, *self.remarks()))
-                self._stage = Stage(snapshot.phase, message, snapshot.calls, snapshot.calls_expected, snapshot.usage)
+                self._stage = Stage(
+                    snapshot.phase,
+                    ". ".join((snapshot.message, *self.remarks())),
+                    max(snapshot.calls, self._calls_before),  # the lost worker may have got further in this snapshot
+                    snapshot.calls_expected,
+                    snapshot.usage,
+                )
                 self._base_calls = snapshot.calls
                 if not isinstance(snapshot, Stage):
                     self._snapshot = snapshot

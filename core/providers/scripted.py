@@ -229,10 +229,6 @@ def _refine(sections: Sections, chance: random.Random) -> str:
     return "\n".join(lines + _rules([chance.choice(missing)] if missing else [], chance))
 
 
-def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
-    return f"Read the item first. Then look at these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
-
-
 def _write_steps(sections: Sections, chance: random.Random) -> str:
     looked_at = _named_in(sections.get("Criteria", "")) or [chance.choice([*PROPERTIES])]
     middle = [f"Check the {name} of the text and note its weaknesses." for name in looked_at]
@@ -243,7 +239,9 @@ def _write_steps(sections: Sections, chance: random.Random) -> str:
 _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Present": _refine,
     "Examples": _draft,
-    "Plan": _plan_fusion,
+    "Plan": lambda sections, _: (
+        f"Read the item first. Then look at these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
+    ),
     "Rubric": _draft,
     "Task": _write_steps,
 }
