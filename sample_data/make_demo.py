@@ -2,7 +2,7 @@
 
     python sample_data/make_demo.py [--out FILE]
 
-Takes about 15 seconds. Every run is done again.
+Takes about half a minute. Every run is done again.
 """
 
 from __future__ import annotations
