@@ -247,7 +247,8 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
 
     if types.is_dictionary(kind) and inner:
         raise GoldenError(
-            "The column contains categories inside lists or objects. Save it as plain text.", column=column
+            "The column contains a categorical type inside lists or objects. Save the column as plain text.",
+            column=column,
         )
     for k in range(getattr(kind, "num_fields", 0)):
         _check_type(column, kind.field(k).type, inner=True)

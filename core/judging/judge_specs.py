@@ -182,8 +182,10 @@ class Gate(Enum):
 
     NAMED = "the user named this judge in a command, a form or Python code"
     CAREFUL = "the spec comes from a file"
-    SILENT = "the user views stored results: nothing is sent"
-    IMPORTED = "the user views an imported project: nothing is sent, and only files that ship with Concord are read"
+    SILENT = "the user is looking at stored results, so nothing is sent"
+    IMPORTED = (
+        "the user is looking at an imported project: nothing is sent, and only files that ship with Concord are read"
+    )
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
         """Return whether requests to `base_url` include the key. Raises ConsentError if no request may be sent."""
@@ -209,7 +211,7 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
 
 
 _NOT_SHOWN = "This reply from {0} isn't cached here, and viewing results sends no requests."
-_STAYS_OUT = "{0} is named only in a file, so Concord didn't load it. Nothing was read or downloaded. "
+_STAYS_OUT = "{0} is named only in the judge file, so Concord didn't load it. Nothing was read or downloaded. "
 _LIST_IT = "allow it for this installation: CONCORD_LOCAL_MODELS={name}"
 NOT_RUN = f"The judge {_STAYS_OUT}If you trust that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
 PART_NOT_RUN = f"The model {_STAYS_OUT}If you trust it, {_LIST_IT}"  # a fused judge takes no --judge

@@ -104,7 +104,7 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
 
 
 def readable(judge: JudgeScores) -> JudgeScores:
-    """Return a metric with its display name, such as "ROUGE-2" for ``rouge2``; other judges keep their names."""
+    """Return a metric renamed for display, such as "ROUGE-2" for ``rouge2``; return other judges unchanged."""
     if judge.kind != "metric":
         return judge
     name = judge.name

@@ -240,7 +240,7 @@ _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Present": _refine,
     "Examples": _draft,
     "Plan": lambda sections, _: (
-        f"Read the item first. Then look at these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
+        f"Read the item, then these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
     ),
     "Rubric": _draft,
     "Task": _write_steps,

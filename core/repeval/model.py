@@ -387,10 +387,9 @@ def called(config: Any) -> str:
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Return whether the model is a text classifier.
+    """Return whether the model is a text classifier whose head differs from the wanted `head`.
 
-    The output of a text classifier would be nonsense if it were loaded as another kind of model. If the
-    name of one of the model's architectures ends in `head` (the wanted kind), the result is False.
+    The output of a text classifier is nonsense if the model is loaded as another kind of model.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]

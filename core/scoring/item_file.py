@@ -116,8 +116,8 @@ def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start:
 
 _REPEATS = {
     None: "Give each item a unique id.",
-    "number": "Concord adds a number to the id in the later row, as in the golden set.",
-    "first": "Only the first row is used, as in the golden set.",
+    "number": "Concord adds a number to a repeated id, as it did in the golden set.",
+    "first": "Concord uses only the first row with a repeated id, as it did in the golden set.",
 }
 
 

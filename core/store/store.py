@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Store:
-    """Thread-safe access to a database for one user. Each process opens one store (`core.projects.open_store`)."""
+    """Thread-safe access to a database on behalf of one user. Open one per process (`core.projects.open_store`)."""
 
     def __init__(self, url: str) -> None:
         """Open ``sqlite:///path`` or ``postgresql://…``, and create the tables if new.  StoreError if that fails."""

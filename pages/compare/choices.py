@@ -126,7 +126,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
 def _choose_judges(
     judges: tuple[JudgeEntry, ...], shown: JudgesShown
 ) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
-    """Draw the choice of judges; return the chosen ones, and the names of those hidden automatically.
+    """Let the user choose judges; return the chosen ones, and the names of those hidden automatically.
 
     Older versions of the judge are left out until a user adds them. So are judges that would remove many of the current
     judge's items, such as pilots or judges fitted on held-out labels.

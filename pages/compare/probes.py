@@ -203,7 +203,7 @@ def _draw_model(
 
 
 def _choose_models(page: Opened, run: Run) -> tuple[str, ...]:
-    """Draw the choice of models; typed ones must use an endpoint, so that nobody can open files of the server."""
+    """Let the user choose models; typed ones must use an endpoint, so that nobody can open files of the server."""
     runs = page.store.runs.all(run.project_id)
     asked = {
         each.judge_spec for each in runs if each.judge_spec.startswith("openai:") and not page.project.came_with(each)

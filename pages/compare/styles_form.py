@@ -100,7 +100,7 @@ def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool
 
 
 def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
-    """Draw the choice of how many items to use; return None for all labelled items."""
+    """Let the user choose how many items to use; return None for all labelled items."""
     words = {"pilot": "a pilot on a few items", "all": f"all {n_labelled:,} labelled items"}
     key = widget("styles_extent")
     extent = st.radio(

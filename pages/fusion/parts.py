@@ -82,7 +82,7 @@ def _held(name: str, at_first: Any) -> Any:
 
 
 def draw_choice(choice: Choice) -> None:
-    """Draw the choice of parts, method, statistic and level."""
+    """Let the user choose parts, method, statistic and level."""
     st.multiselect(
         "Parts of the fusion",
         list(choice.names.values()),

@@ -242,7 +242,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
 
 
 def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> Mapping:
-    """Draw the choice of label columns, one per aspect."""
+    """Let the user choose the label columns, one per aspect."""
     was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
         "More human labels, one column per aspect" if table.joined else "Human labels, one column per aspect",

@@ -58,7 +58,9 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         st.markdown("**Why Concord couldn't read the reply**" if score.score is None else "**Reasons for the score**")
         st.text(explanation or tables.gap_words(score))
         if run.judge_spec == "scripted:newsroom":  # its stored replies give the reasons before the noise
-            st.caption("The simulated reader gives these reasons first, then adds random noise to its score.")
+            st.caption(
+                "The demo's judge gives reasons before adding random noise, so the score can differ a little from them."
+            )
         for said in raw:
             if said.strip() not in explanation:
                 with st.expander("Raw reply"):

@@ -49,7 +49,7 @@ Ids = Callable[[Finished], dict[str, str]]
 
 @dataclass(frozen=True)
 class Step:
-    """A stop of the tour, with its screen, its text and the ids in its link."""
+    """A stop on the tour: its screen, its text and the ids in its link."""
 
     screen: Screen
     words: str

@@ -108,7 +108,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
-    """Draw the choice of a calibration that provides the held-out items; return its id, or "" for a new split."""
+    """Let the user choose a calibration that provides the held-out items; return its id, or "" for a new split."""
     runs = projects.judge_runs(page.store, request.project_id, request.golden_id, request.aspect)
     runs = [run for run in runs if run.kind == "calibration"]
     words = {"": "a new split, with 40 % of the sources for testing", **{run.run_id: f"as {run.title}" for run in runs}}

@@ -155,7 +155,7 @@ def choose_calibration(
 
 
 def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
-    """Draw the choice of a quick or thorough search, which sets the defaults of the advanced settings."""
+    """Let the user choose a quick or thorough search, which sets the defaults of the advanced settings."""
     thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     chosen = {"preset": usual, **SEARCHES[thorough]}
@@ -234,7 +234,7 @@ def _preset_judge(page: Opened) -> None:
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge. Return its SPEC, or "" if the choice is incomplete."""
+    """Let the user choose a judge. Return its SPEC, or "" if the choice is incomplete."""
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]

@@ -19,5 +19,5 @@ _choose = st.components.v2.component(
 
 
 def draw() -> None:
-    """Draw the choice of theme, which takes effect immediately, without a rerun."""
+    """Draw the switch of the theme. A choice takes effect immediately, without a rerun."""
     _choose(key="theme", height=40)

@@ -69,7 +69,7 @@ def test_a_parquet_list_of_categories_is_refused(concord: Concord, tmp_path: Pat
     texts = arrow.DictionaryArray.from_arrays(arrow.array([0] * 6, arrow.int32()), arrow.array(["x" * 9]))
     lists = arrow.ListArray.from_arrays([0, 3, 6], texts)
     path = parquet(tmp_path / "nested.parquet", {"target": ["a", "b"], "references": lists, "human_wit": [1, 2]})
-    assert "categories inside lists" in told(concord("check", path))
+    assert "type inside lists" in told(concord("check", path))
 
 
 @pytest.mark.parametrize("row", [b'{"text":"a","human_wit":1}\n', b"[],"])

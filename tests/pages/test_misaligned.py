@@ -108,7 +108,7 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
-        ({"run": "r-none"}, "linked run wasn't found"),
+        ({"run": "r-none"}, "linked run doesn't exist"),
         ({"criteria": "c-none"}, "This run didn't score the criteria in your link"),
     ],
 )

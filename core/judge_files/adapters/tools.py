@@ -176,7 +176,7 @@ def mlflow(facts: JudgeFacts) -> Made:
             f"What the numbers mean:\n{inert(levels_block(task))}" if task.levels else "",
             f"Hold to these rules when you choose the number:\n{inert(criteria)}" if criteria else "",
             f"Go through these steps before you settle on the number:\n{inert(how.steps)}" if how.steps else "",
-            "The rationale points at places in the material",
+            "The rationale cites specific passages in the material",
         ]
         instructions.append("\n\n".join(filter(None, paragraphs)))
     sampling = {
