@@ -183,9 +183,7 @@ class Gate(Enum):
     NAMED = "the user named this judge in a command, a form or Python code"
     CAREFUL = "the spec comes from a file"
     SILENT = "the user is looking at stored results, so nothing is sent"
-    IMPORTED = (
-        "the user is looking at an imported project: nothing is sent, and only files that ship with Concord are read"
-    )
+    IMPORTED = "the user is looking at an imported project: nothing is sent, and only Concord's own files are read"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
         """Return whether requests to `base_url` include the key. Raises ConsentError if no request may be sent."""

@@ -100,7 +100,7 @@ RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         r"question|exclam|reader|\byou\b|teas|clickbait|\bbait|chat|talk(?:s|ing) to",
         (
             "Don't talk to the reader: take off {} for a question or an exclamation mark.",
-            "Don't address the reader: take off {} for “you” or a teaser.",
+            "No teasers: take off {} for addressing the reader as “you”.",
         ),
     ),
     "sentences": (
