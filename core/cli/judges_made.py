@@ -221,7 +221,7 @@ def repeval(
         typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only to measure the result."),
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="The aspect's name in the --train-on set, if it differs there.")
+        str, typer.Option("--train-aspect", help="The aspect's name in the --train-on set, if different.")
     ] = "",
     measured: MeasureSettings,
 ) -> None:

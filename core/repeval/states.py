@@ -93,11 +93,11 @@ class Extraction:
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
-                f"Unknown token {bad[0]!r}. Use 'first', 'mean', or a position from the end (-1, -2, …). For compared "
-                "texts, the token can start with source: or context:, as in source:mean."
+                f"Unknown token {bad[0]!r}. Use 'first', 'mean', or a position from the end (-1, -2, …). If 'texts' "
+                "is 'compared', the token can start with source: or context:, as in source:mean."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
-            raise UsageError("Compared texts can't have a template. Remove the template, or set texts to 'prompt'.")
+            raise UsageError("A template requires 'texts' to be 'prompt'. Change 'texts', or remove the template.")
 
     @property
     def needs(self) -> tuple[Part, ...]:

@@ -308,7 +308,7 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"
-            words = f"**{plain(aspect)}** has values far from the other labels: {where}. Are they labels?"
+            words = f"**{plain(aspect)}** has values far from the other labels: {where}. Are these values labels?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
                 "No, leave them out": replace(values, missing=(*values.missing, *lost)),

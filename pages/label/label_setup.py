@@ -147,7 +147,7 @@ def _choose_rest(
     if raters > 1:
         with st.container(horizontal=True, gap="medium"):
             early, most = "This shows their agreement early.", "With one rater per item, raters cover the most items."
-            shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), early)
+            shared = _number(golden, "shared", "Items that all raters start with", (0, items, USUAL_SHARED), early)
             overlap = _number(golden, "overlap", "Raters per remaining item", (1, raters, 1), most)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
@@ -185,7 +185,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         st.error(plain(f"The pass didn't start: {error}"), icon=":material/error:")
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " Open Progress to see how raters join."
+    where = "" if plan.n_raters == 1 else " Open Progress to see how raters can join."
     state.set_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_NEXT] = {state.LABEL_VIEW: "Label"}

@@ -59,7 +59,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         st.text(explanation or tables.gap_words(score))
         if run.judge_spec == "scripted:newsroom":  # its stored replies give the reasons before the noise
             st.caption(
-                "The demo's judge gives reasons before adding random noise, so the score can differ a little from them."
+                "The demo's judge gives reasons before adding random noise, so the score may not quite match them."
             )
         for said in raw:
             if said.strip() not in explanation:

@@ -153,7 +153,7 @@ def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: Asked, op
     screen = choose(open_label(), "Raters", 2)
     # 6 items, 20 asked for everybody but there are 6: two raters label 6 each
     assert "Scale: clarity from 1 to 5. 12 ratings in all, at most 6 for each rater." in texts(screen)
-    choose(screen, "Items that all raters rate first", 2)
+    choose(screen, "Items that all raters start with", 2)
     assert "8 ratings in all, at most 4 for each rater." in texts(screen)
     choose(screen, "Name of the pass", HOSTILE)
     press(screen, "Begin this pass")

@@ -51,8 +51,8 @@ Made = tuple[str, Sequence[str]]
 # ── parts of several files ───────────────────────────────────────────────────────────────────────────────────────
 
 _LOST_BY_PROMPTS = (
-    "The way Concord reads replies. This file reads only a number on the scale, in the form that the prompt requests. "
-    "Other replies get no score.",
+    "The way Concord reads replies. This file accepts only a number on the scale, in the form that the prompt "
+    "requests. Other replies get no score.",
     "The shortening of very long items.",
 )
 
