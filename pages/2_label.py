@@ -35,14 +35,15 @@ def show(page: Opened) -> None:
     golden_id = state.url_id("golden")
     labelled = golden_id is None or golden_id in [passed.golden_id for passed in passes]
     begins = state.url_id("labelling") is None and (state.url_id("order") or not labelled)
-    st.session_state.update(st.session_state.pop(state.LABEL_NEXT, {}))  # a widget takes it only before it is drawn
+    # a new widget, so that a second press, sent with the old choice of view, begins no second pass
+    key = f"{state.LABEL_VIEW}_{st.session_state.get(state.LABEL_TURN, 0)}"
     with st.container(horizontal=True, vertical_alignment="center"):
         view = st.segmented_control(
             "View",
             VIEWS,
             default=NEW if begins else LABEL,
             required=True,
-            key=state.LABEL_VIEW,
+            key=key,
             label_visibility="collapsed",
         )
         passed = None if view == NEW else choose_pass(page, passes)

@@ -58,4 +58,4 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
 
 def _rate(pass_id: str) -> None:
     state.put_in_url(labelling=pass_id)
-    st.session_state[state.LABEL_VIEW] = "Label"
+    st.session_state[state.LABEL_TURN] = st.session_state.get(state.LABEL_TURN, 0) + 1  # back to its first view

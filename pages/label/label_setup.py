@@ -184,9 +184,9 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
     except ConcordError as error:
         st.error(plain(f"The pass didn't start: {error}"), icon=":material/error:")
         return
+    st.session_state[state.LABEL_TURN] = st.session_state.get(state.LABEL_TURN, 0) + 1
     drafts.done(page, _instructions(page))
     where = "" if plan.n_raters == 1 else " Open Progress to see how raters can join."
     state.set_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
-    st.session_state[state.LABEL_NEXT] = {state.LABEL_VIEW: "Label"}
     st.rerun()

@@ -291,9 +291,9 @@ def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
             page.get_by_label(label, exact=True).fill(text)
             page.keyboard.press("Tab")
     page.get_by_label("Instructions for all raters").fill("Slowly.")
-    page.get_by_role("button", name="Begin this pass").click()  # at once
+    page.get_by_role("button", name="Begin this pass").dblclick()  # at once
     told(page, "Second look has begun")
-    newest = projects.list_passes(place.store, place.project_id)[0]
+    newest, _ = projects.list_passes(place.store, place.project_id)
     assert newest.plan.instructions == "Slowly."
     return newest.pass_id
 
