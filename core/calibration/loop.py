@@ -261,7 +261,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
         run.cut.append(f"{n} of {len(requests)} refinements in round {round_}")
     if not n:
         return False
-    pool.publish("refine", f"asking for {n} refinements in all, of {len(parents)} sets of criteria", round_)
+    pool.publish("refine", f"asking for {n} refinements of {len(parents)} sets of criteria", round_)
     children = new_criteria(pool.judge, requests[:n], table, run.problems, pool.entries)
     pool.add(children)
     complete, n_items, ended = revisit(pool, children, run.order, phase="refine", round_=round_)

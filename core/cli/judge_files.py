@@ -85,7 +85,7 @@ def score(
     cache = opened.replies(judge_file)
     if request.batch_write is not None:
         n_requests, files = write_batch(request, replies=cache)
-        lines = ["All requests are already cached, so nothing was written."]
+        lines = ["All replies are already cached, so no requests were written."]
         if files:
             lines = [
                 f"{counted(n_requests, 'request')}: {', '.join(map(str, files))}",

@@ -69,8 +69,8 @@ def monitor_finding(found: Monitored) -> Finding:
         "too few texts": f"Inconclusive: too few texts to detect a change in {found.aspect} {since}.",
         "nobody": f"No significant change in {found.aspect} {since}.",
         "judge": "The judge itself changed: it now scores the same anchor items differently.",
-        "systems": f"{aspect} changed {since}, but the judge didn't.",
-        "inconclusive": f"{aspect} changed {since}. Either the systems or the judge changed.",
+        "systems": f"{aspect} has changed {since}, but the judge hasn't.",
+        "inconclusive": f"{aspect} has changed {since}. Either the systems or the judge changed.",
     }[who]
     details, cautions, step = list[str](), list[str](), ""
     newest = [(period.name, period.change) for period in reversed(found.periods) if period.change]
@@ -96,7 +96,7 @@ def monitor_finding(found: Monitored) -> Finding:
 
 def anchor_words(look: AnchorLook) -> str:
     """Return text on how the anchor items' scores have changed since the first evaluation."""
-    lost = f" {counted(look.n_lost, 'anchor item')} couldn't be read this time." if look.n_lost else ""
+    lost = f" {counted(look.n_lost, 'anchor item')} couldn't be scored this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
         return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {look.reason}.{lost}"
     change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"

@@ -434,7 +434,7 @@ def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
         )
     if lacking := sorted(weight for weight in missing if "pooler" not in weight):
         raise JudgeError(
-            f"The model {name} ({called(model.config)}) lacks weights of its own architecture "
+            f"The model {name} ({called(model.config)}) lacks weights that its architecture needs "
             f"({', '.join(lacking[:3])}): its hidden states would be random. Its config.json may belong to another "
             "checkpoint."
         )

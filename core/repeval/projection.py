@@ -399,7 +399,7 @@ class RepEvalScorer:
             for name, axis in (("layers", "layer"), ("tokens", "token")):
                 how[name] = list(dict.fromkeys(cell[axis] for cell in cells))
             if max(len(how["template"]), len(how["criterion"])) > LONGEST_TEXT or how["max_tokens"] > 1_000_000:
-                raise ValueError("its template, criterion or longest text is too long")
+                raise ValueError("its template, criterion or max_tokens is too large")
             template_text(how["template"])
             scorer = TypeAdapter(cls).validate_json(json.dumps(kept | {"extraction": how}), strict=True)
             if type(dim) is not int or scorer.dim != dim:

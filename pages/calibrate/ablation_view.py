@@ -70,7 +70,7 @@ def _draw_table(ablation: Ablation) -> None:
     measure = measure_name(held.statistic, held.level)
     found = {row.key: claim(row.difference, row.interval, row.p_holm) for row in ablation.rows[1:]}
     words = " ".join(
-        f"Significantly {way} than the final judge: {', '.join(keys)}."
+        f"Significantly {way} agreement than the final judge: {', '.join(keys)}."
         for way in ("lower", "higher")
         if (keys := [key for key, claimed in found.items() if claimed == way])
     )

@@ -68,8 +68,8 @@ def _draw_steadiness(page: Opened, run: Run) -> None:
     request = RepeatRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     how = request.settings
     words = (
-        f"How much do the scores change when the judge is asked again? Concord asks the judge about {how.items} "
-        f"calibration items {how.times} times, without using cached replies."
+        f"How much do the scores change when the judge is asked again? The judge scores {how.items} calibration "
+        f"items {how.times} times, without using cached replies."
     )
     _draw_start(page, "repeat", request, words)
 

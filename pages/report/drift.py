@@ -114,8 +114,8 @@ def _draw_newest(recheck: Recheck, about: str) -> None:
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
     show(plain(" ".join(filter(None, (f"{about}, on {recheck.golden_name}.", said.detail, said.next_step)))), icon=icon)
-    left_out, unscored = sum(recheck.left_out.values()), recheck.now.n_unscored
-    if left_out or unscored:
-        st.caption(f"{unscored:,} of {recheck.n_labelled:,} newer labels are unscored; {left_out:,} were left out.")
+    left, unscored = sum(recheck.left_out.values()), recheck.now.n_unscored
+    if left or unscored:
+        st.caption(f"{unscored:,} of {recheck.n_labelled:,} newer labelled items are unscored; {left:,} were left out.")
     for line in said.cautions:
         st.caption(plain(line))

@@ -212,8 +212,8 @@ def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, valu
     named = {clause.key for clause in reading.clauses}
     usual, near = ("that of text A", "like that of text A") if task.kind == "pair" else ("the usual", "as usual")
     lines = [
-        f"Offline judge (text features, not a language model): {middle + rest:.2f} on {task.scale}, "
-        f"starting from {middle:.2f}."
+        f"Offline judge (text features, not a language model): {middle + rest:.2f} on the scale "
+        f"{task.scale}, starting from {middle:.2f}."
     ]
     for i in np.argsort(-np.abs(moves))[:MAX_PARTS]:
         concept, value = CONCEPTS[i], values[i]
