@@ -93,15 +93,15 @@ class CalibrationSettings:
     )
     rounds: int | None = setting(
         None,
-        f"Number of refinement rounds (default: 1, or 0 with fewer than {ENOUGH} calibration labels to avoid "
-        "overfitting).",
+        f"Number of refinement rounds (default: 1, or 0 to avoid overfitting if there are fewer than {ENOUGH} "
+        "calibration labels).",
         low=0,
         high=20,
     )
     keep: int = setting(4, "Number of sets of criteria to refine in each round (K).", low=1, high=50)
     ensemble: int = setting(
         3,
-        "How many of the best sets of criteria to average in the final judge. 1 uses only the best set.",
+        "Number of sets of criteria whose scores the final judge averages. 1 uses only the best set.",
         low=1,
         high=25,
     )
@@ -110,7 +110,7 @@ class CalibrationSettings:
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
         None,
-        "Level at which agreement is measured. “auto” is sample if enough sources have several items, else dataset.",
+        "Level at which to measure agreement. “auto” is “sample” if enough sources have several items, else “dataset”.",
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to use for calibration.", low=0.05, high=0.95)

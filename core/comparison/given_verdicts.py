@@ -119,7 +119,7 @@ def labelled_verdicts(
 
 NOTHING_UNSEEN = (
     "All {n} labelled items with verdicts{whose} were used to choose or fit a judge, so no item is left for measuring "
-    "agreement. Label more items, or add --all-items (all_items=True in Python) to get an optimistic result."
+    "agreement. Label more items, or add --all-items (all_items=True in Python) to accept an optimistic result."
 )
 
 

@@ -104,7 +104,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     ]
     cautions += [f"{note}." for note in means.notes]
     if lopsided := [system.name for system in ranked if LOPSIDED in system.note]:
-        cautions.append(f"{in_short(lopsided)}: most labels are identical, so the intervals are wider.")
+        cautions.append(f"{in_short(lopsided)}: most labels are identical, so the intervals were widened.")
     if missing := [system for system in means.systems if system.corrected.value is None]:
         reasons = {system.corrected.reason for system in missing}
         why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
@@ -159,7 +159,7 @@ def preferences_finding(found: Preferences) -> Finding:
     # one-sided, multiplied by the number of systems that could have come first
     p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
     if len(raters.systems) * p >= 1.0 - CONFIDENCE:
-        cautions.insert(0, f"With {len(raters.systems)} systems, one can come first by chance alone.")
+        cautions.insert(0, f"With {len(raters.systems)} systems, one of them can come first by chance alone.")
     strength = f"Strength compared with an average system: {change_figures(first.value, ends)} (log-odds)."
     headline = f"Raters prefer {first.system} most often: in {percent(first.wins)} of {first.n:,} pairs."
     return Finding(headline, " ".join([strength, *agreed]), tuple(cautions))

@@ -39,7 +39,7 @@ class FusionSettings:
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
         None,
-        "Level at which agreement is measured. “auto” is sample if enough sources have several items, else dataset.",
+        "Level at which to measure agreement. “auto” is “sample” if enough sources have several items, else “dataset”.",
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     fit_share: float = setting(

@@ -68,7 +68,7 @@ LOGPROBS = 20
 NO_REFERENCES = "The item has no reference, but this judge needs one."
 
 _NOT_TAKEN = {
-    "temperature": "uses its own temperature instead of {0.temperature:g}, so scores may differ when repeated",
+    "temperature": "uses its own temperature instead of {0.temperature:g}, so repeated runs may give different scores",
     "top_p": "refuses top_p {0.top_p:g}, so the model samples from all tokens",
     "reasoning_effort": "doesn't accept the setting reasoning_effort, so the model decides how long it reasons",
     "logprobs": "doesn't return token probabilities, so the stated ratings are used instead",

@@ -34,7 +34,7 @@ def _of_words(
     prepare: Callable[[], Callable[[Item], float | str]],
 ) -> Metric:
     needs: frozenset[Need] = frozenset({against})
-    cost = "free; about a second for 1,000 items with one reference"
+    cost = "free; about a second for 1,000 items with one reference each"
     return Metric(name, measures, needs, cost, item_by_item(needs, prepare))
 
 

@@ -265,8 +265,8 @@ class Archive:
         unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
         if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
             raise ArchiveError(
-                f"The zip file is {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limits "
-                f"are {most / _MB:,.0f} MB and {_RATIO} times the size of the zip file."
+                f"The zip file is {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. It may "
+                f"unpack to at most {most / _MB:,.0f} MB and at most {_RATIO} times its own size."
             )
         if MANIFEST not in self._zip.namelist():
             raise ArchiveError(
@@ -355,7 +355,7 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
         raise ArchiveError(f"{MANIFEST} isn't valid JSON: {error}. Export the project again.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ArchiveError(
-            f"{MANIFEST} doesn't contain the format {FORMAT!r}, so this isn't a Concord project file. "
+            f"{MANIFEST} doesn't specify the format {FORMAT!r}, so this isn't a Concord project file. "
             "Choose a file that Concord exported."
         )
     version, schema = manifest.get("version"), manifest.get("schema")

@@ -61,7 +61,7 @@ class MeasureSettings:
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
         None,
-        "Level at which agreement is measured. “auto” is sample if enough sources have several items, else dataset.",
+        "Level at which to measure agreement. “auto” is “sample” if enough sources have several items, else “dataset”.",
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
 

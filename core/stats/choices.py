@@ -283,7 +283,7 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
     n, k, n_sources = y.size, len(names), int(place.max(initial=-1)) + 1
     if not n:
-        return Strengths((), n, n_sources, "no pair of texts from different systems has a preference")
+        return Strengths((), n, n_sources, "no preference is known for any pair of texts from different systems")
     counts, wins = np.zeros((2, k, k))  # by the system of the first and of the second text
     np.add.at(counts, (a, b), 1.0)
     np.add.at(wins, (a, b), y)

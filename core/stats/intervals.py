@@ -104,7 +104,7 @@ knows few values, and where 8 sources near 0.9 share 3 of them the interval cove
 
 FEW_RANKED = f"a rank correlation needs at least {LEAST_RANKED} items; label more items"
 FEW_COEFFICIENTS = (
-    f"the correlations per source have fewer than {LEAST_DISTINCT} different values; measure at the dataset level, or "
+    f"the correlations per source take fewer than {LEAST_DISTINCT} different values; measure at the dataset level, or "
     "label more items per source"
 )
 

@@ -87,7 +87,7 @@ def plan_labels(
             f"items. You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-    basis = f"assuming a judge that agrees at {USUAL_ALIGNMENT:g} with the mean of {USUAL_RATERS:.0f} raters"
+    basis = f"assuming that agreement with the mean of {USUAL_RATERS:.0f} raters is {USUAL_ALIGNMENT:g}"
     if measured and measured.value is not None and (ends := measured.interval) and ends.high > ends.low:
         value, half = measured.value, (fisher_z(ends.high, _SURELY) - fisher_z(ends.low, _SURELY)) / 2.0
         by_sources = n_sources / ends.n_sources if ends.n_sources else np.inf

@@ -47,7 +47,7 @@ def draw(compared: Compared) -> None:
         heading: Column(digits=2, help=f"Agreement with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "Computed over sources")),
         f"compared with {against}": Column(
-            help=f"Paired test by source, Holm-corrected except for its own baseline. Needs {LEAST_SOURCES} sources."
+            help=f"Paired test over at least {LEAST_SOURCES} sources, Holm-corrected except for a version's baseline."
         ),
         "compared with a rater": Column(
             help="Agreement with the mean of the other raters: the judge's minus one rater's"

@@ -112,11 +112,11 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
     """Return the rank of the criteria in words; "" if they were not measured on all items.
 
-    For example, ", rank 3 of 17 criteria measured on all items".
+    For example, ", rank 3 of 17 sets of criteria measured on all items".
     """
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
-        return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} criteria measured on all items"
+        return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} sets of criteria measured on all items"
     return ""
 
 

@@ -123,7 +123,7 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
         return str(linked)
     if linked:
         st.warning(
-            "The linked run doesn't exist or hasn't finished. You see another run instead.",
+            "The linked run doesn't exist or hasn't finished. Concord shows another run instead.",
             icon=":material/link_off:",
         )
     elif criteria_id:

@@ -48,7 +48,7 @@ def test_what_can_be_computed_is_offered_and_the_rest_named_with_its_reason(scre
 
 def test_what_it_takes_stands_beside_the_button(screen: AppTest) -> None:
     box(screen, "overlap").check().run()
-    assert "4 items for each metric, no judge calls. Free; about a second for 1,000 items with one reference." in [
+    assert "4 items for each metric, no judge calls. Free; about a second for 1,000 items with one reference each." in [
         line.value for line in screen.text
     ]
     screen.text_input[0].set_value("nli:a").run()
