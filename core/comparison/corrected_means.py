@@ -23,7 +23,7 @@ UNNAMED = "the whole set"
 NO_SYSTEM = "verdicts on items with an unknown system"
 SEEN = "items that the judge was calibrated on"
 UNSCORED = "items without a score"
-OFF_SCALE = "scores outside the scale of the labels"
+OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
     "{name} contains pairs of texts, so there are no means per system. Run `preferences GOLDEN VERDICTS --aspect "

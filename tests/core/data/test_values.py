@@ -85,7 +85,7 @@ def test_codes_among_scores_are_unread_everywhere(code: str, tmp_path: Path) -> 
         assert core.align(golden, verdicts, "q").n == 8
         assert core.compare(golden, verdicts, clean, "q").n_common == 8
         assert core.choose_threshold(golden, verdicts, "q", yes_from=4).n == 8
-        assert core.estimate_means(golden, verdicts, "q").left_out["scores outside the scale of the labels"] == 4
+        assert core.estimate_means(golden, verdicts, "q").left_out["scores off the scale of the labels"] == 4
     shown = preview(open_results(path), golden, "q")
     assert (shown.n_scored, shown.unread.total()) == (8, 4)
 
