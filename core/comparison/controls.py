@@ -97,7 +97,7 @@ def spoiled_pairs(
         )
     if not usable.size:
         raise GoldenError(
-            "No labelled item was used to calibrate this judge. Use the golden set from its calibration.",
+            "No labelled item here was used to calibrate this judge. Use the golden set that it was calibrated on.",
             file=golden.name,
         )
     good = usable[labels[usable] >= np.median(labels[usable])]

@@ -72,7 +72,7 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
         + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
         for control in known
     ]
-    detail = f"{'; '.join(lines)}. Equal scores count as half; 95 % intervals over sources."
+    detail = f"{'; '.join(lines)}. Equal scores count as half; the 95 % intervals account for shared sources."
     n_unread = sum(control.n_unscored for control in controls)
     cautions = (f"Left out: {counted(n_unread, 'pair')} that couldn't be scored.",) if n_unread else ()
     worst = max(known, key=lambda control: 1.0 if control.interval is None else control.interval.high)

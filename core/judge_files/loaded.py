@@ -283,11 +283,11 @@ class RowJudge(LoadedJudge):
             without = [item.item_id for item in items if is_blank("".join(getattr(item, part)))]
             if without and len(without) == len(items) and not of_more:
                 raise GoldenError(
-                    f"the judge for {self.task.aspect} needs the {part} of each item, but no item has one. Add a "
-                    f"{part!r} column, or map the column that contains the {part}.",
+                    f"the judge for {self.task.aspect} needs the {part} of each item, but the items have no {part}. "
+                    f"Add a {part!r} column, or map the column that contains the {part}.",
                     column=part,
                 )
-            detail = f"The item has no {part}, but this judge was calibrated on items that have one."
+            detail = f"The item has no {part}, unlike the items that this judge was calibrated on."
             for item_id in without:
                 lacking.setdefault(item_id, Unscored(item_id, "missing input", detail))
         return [item for item in items if item.item_id not in lacking], lacking

@@ -340,7 +340,7 @@ def compared_before(
     numbers = [access.number for access in accesses if access.why in (EDIT_SCORED, MODELS_TRIED)]
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
-    why = f"judges were already compared on these items {times(n)}, which may have influenced the choice"
+    why = f"judges were already compared on these items {times(n)}, which may have influenced the choice of judge"
     return f"{why}; measure on new labels" if n else ""
 
 

@@ -461,7 +461,7 @@ def find_span(text: str, words: str, near: int) -> Span:
         raise UsageError("Select words in the text, then highlight the selection.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
     if not starts:
-        raise UsageError("The text to rate doesn't contain these words. Select words in the text to rate.")
+        raise UsageError("The text to rate doesn't contain these words. Select words from that text.")
     start = min(starts, key=lambda start: abs(start - near))
     return Span(start, start + len(words), words)
 

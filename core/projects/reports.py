@@ -196,8 +196,8 @@ def repeval_file(store: Store, run_id: str) -> str:
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
         raise NotFoundError(
-            f"Run {run_id} can score only its own items. To score other items, run RepEval again with ridge or "
-            "paper-pca."
+            f"Run {run_id} can score only its own items. To score other items, run RepEval again with the "
+            "method ridge or paper-pca."
         )
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 

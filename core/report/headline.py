@@ -126,7 +126,7 @@ def readiness(report: Report) -> Finding:
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:
-        what = "is undefined" if shown == "undefined" else "has no interval"
+        what = "is undefined" if shown == "undefined" else "is of unknown precision"
         return Finding(f"Not yet: agreement between {name} and raters {what}.", headline(report).detail)
     if shown == "none":
         return Finding(f"Not yet: {name} may agree with raters only by chance.", headline(report).detail)
@@ -217,7 +217,7 @@ def sign_off(report: Report) -> str:
         side, alignment = measured.evidence
         rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
         words += f" The approval is based on an agreement of {rests}."
-    return f"{words} It is the current version." if version.state == "current" else words
+    return f"{words} The approved version is the current version." if version.state == "current" else words
 
 
 def limits(report: Report) -> tuple[Finding, ...]:

@@ -117,7 +117,7 @@ def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start:
 _REPEATS = {
     None: "Give each item a unique id.",
     "number": "Concord adds a number to a repeated id, as it did in the golden set.",
-    "first": "Concord uses only the first row with a repeated id, as it did in the golden set.",
+    "first": "Of the rows with the same id, Concord uses only the first, as it did in the golden set.",
 }
 
 

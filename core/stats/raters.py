@@ -699,8 +699,8 @@ def annotator_test(
         reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
         cautions.append(
-            f"Concord doesn't test {few} of {len(tested)} raters, who share fewer than {LEAST_DUELS} items with the "
-            "judge and another rater."
+            f"{few} of {len(tested)} raters can't be tested: fewer than {LEAST_DUELS} of their items were also rated "
+            "by the judge and another rater."
         )
     if not reason and len(known) < ADVISED_RATERS:
         cautions.append(f"Only {len(known)} raters; we recommend {ADVISED_RATERS} or more.")

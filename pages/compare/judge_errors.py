@@ -278,5 +278,5 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
     st.caption(
-        "The share of labels inside the intervals is for all verdicts. For high or low scores alone, it may differ."
+        "The share of labels inside the intervals is an average. It may be different for high or low scores alone."
     )

@@ -31,7 +31,10 @@ def draw(store: Store, passed: LabelPass) -> None:
         return
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
-        st.caption("Raters differ by more than one step or a tenth of the scale, or triage marked the label as wrong.")
+        st.caption(
+            "Raters differ by more than one step (or a tenth of a scale without steps), or triage marked the label "
+            "as wrong."
+        )
         _draw_one(store, passed, seen)
     elif seen.decided:
         finding("You have decided on all items. Freeze the labels below.")

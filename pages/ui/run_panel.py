@@ -188,8 +188,8 @@ def note_imported(page: Opened, run: Run) -> bool:
     if not page.project.came_with(run):
         return False
     st.info(
-        "This run was imported and is read-only. To run anything else in this project, start a calibration with a "
-        "judge of your choice.",
+        "This run was imported and is read-only. To continue in this project, start a calibration with a judge "
+        "of your choice.",
         icon=":material/inventory_2:",
     )
     return True

@@ -104,7 +104,7 @@ def test_a_sign_off_is_there_at_once(
     assert "Not approved" not in texts(whole(section="evidence"))
     again = whole()
     assert "approved version 1" in texts(again)
-    assert "It is the current version." in texts(again)
+    assert "The approved version is the current version." in texts(again)
     assert "<b>wit" not in as_sent(again)
     assert labelled(again.selectbox, "Judge").options == ["version 1 (current)"]
     assert "judge.yaml contains version 1, approved by" in texts(whole(section="export"))

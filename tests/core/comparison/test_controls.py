@@ -58,7 +58,7 @@ def test_unscored_pairs_are_counted_and_few_sources_give_no_interval() -> None:
     found = {control.kind: control for control in negative_controls(GOLDEN, "q", half, range(10))}
     assert (found["the text repeated"].preferred, found["the text repeated"].n_unscored) == (None, 6)
     assert found["numbers changed"].interval is None and "8 sources" in found["numbers changed"].reason
-    with pytest.raises(GoldenError, match="No labelled item was used"):
+    with pytest.raises(GoldenError, match="No labelled item here was used"):
         negative_controls(GOLDEN, "q", half, [])
 
 

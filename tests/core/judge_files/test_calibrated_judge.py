@@ -43,7 +43,7 @@ def test_a_column_that_was_left_out_is_told(judge: CalibratedJudge) -> None:
     with pytest.raises(GoldenError) as told:
         judge.score(bare)
     assert told.value.column == "source"
-    assert "no item has one. Add a 'source' column" in str(told.value)
+    assert "the items have no source. Add a 'source' column" in str(told.value)
 
 
 def test_single_items_without_it_are_unscored_and_stay_in_place(judge: CalibratedJudge) -> None:

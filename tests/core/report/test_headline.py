@@ -124,7 +124,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
 
 def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(report):
     """The same rule for the headline, the p, the bar, the standing and the annotator test."""
-    reason = "judges were already compared on these items once, which may have influenced the choice"
+    reason = "judges were already compared on these items once, which may have influenced the choice of judge"
     told = with_figures(report, GOOD, beside(0.01, 0.2), "")
     told = replace(told, raters=raters_of(report.judged, reason), board=told.board.without_p(0, reason))
     result = sentence(headline(told))
@@ -157,7 +157,7 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
         "plain regression": with_figures(unbeaten, GOOD, None),
         "only by chance": with_figures(good, aligned(0.2, -0.1, 0.5), None),
         "raters is undefined": with_figures(good, aligned(None, reason="all scores are equal"), None),
-        "raters has no interval": with_figures(good, aligned(0.6), None),
+        "raters is of unknown precision": with_figures(good, aligned(0.6), None),
     }
     for words, case in expected.items():
         said = readiness(case).headline

@@ -229,7 +229,7 @@ def test_raters_of_few_items_are_not_tested_and_it_says_so():
     ratings[3, LEAST_DUELS - 1 :] = NAN
     outcome = outcome_of(ratings, judge)
     assert (outcome.passes, outcome.n_raters, outcome.by_rater[3].p) == (True, 3, None)
-    assert "1 of 4 raters, who share fewer than 30 items" in outcome.cautions[0]
+    assert "1 of 4 raters can't be tested: fewer than 30 of their items" in outcome.cautions[0]
     assert outcome_of(*people(200, 2)).cautions == ("Only 2 raters; we recommend 3 or more.",)
 
 
