@@ -153,7 +153,7 @@ class JudgeFileOptions:
 
     judge: str = setting(
         "",
-        "Judge to use instead of the judge in the file. For a repeval.yaml file, give its model as hf:ID_OR_PATH.",
+        "Judge to use instead of the judge in the file. For repeval.yaml, say where the model is: hf:ID_OR_PATH.",
     )
     accept_edited: AcceptEdited = False
 

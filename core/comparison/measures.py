@@ -207,11 +207,11 @@ class Preferences(JsonRecord):
 def preferred(
     golden: GoldenSet, aspect: str, scores: FloatArray | None = None, *, seen: Collection[int] = ()
 ) -> Preferences:
-    """Rank the systems of the pairs in `golden`, by raters and, if there are `scores`, by a judge.
+    """Rank the systems of the pairs in `golden` by raters' labels and, if given, by a judge's `scores`.
 
     Args:
         scores: Scores (n_items,) of the judge, NaN = unscored. Labelled and unlabelled pairs count.
-        seen: Positions of items whose labels were used to choose or fit the judge. They don't count for the agreement.
+        seen: Positions of items whose labels were used to choose or fit the judge. The agreement leaves them out.
     """
     pairs = [systems_of(item.system_id) for item in golden.items]
     names = sorted({name for pair in pairs if pair for name in pair})

@@ -61,9 +61,9 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect by one or two of their points. Return a dict from id to name.
+    """Name each criteria of an aspect after one or two of its points. Return a dict from id to name.
 
-    All names differ. Points of the parents' texts are used only if there are no others. A name stays the same when
+    All names differ. Points that are also in the parents are used last. A name stays the same when
     criteria are added to the project. `beside` are criteria of an unfinished run, which are not yet in the project.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))

@@ -49,7 +49,7 @@ TEST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Transferred:
-    """The scores and alignment on `golden` of a RepEval score that was fitted on another golden set.
+    """Scores and alignment, on `golden`, of a RepEval scorer that was fitted on another golden set.
 
     Attributes:
         scores: Scores (n_items,) of the items of `golden`.

@@ -1,8 +1,8 @@
 """Store runs, their workers, their results (documents and scores), and paid replies.
 
 Each start or resumption of a run by a worker is an *attempt*. A worker can write only while its attempt is running; a
-worker that lost its run gets `False`. Workers send heartbeats, timed by the clock of the database. Every change of a
-run increases its number `version`, so a screen polls only this number.
+worker that lost its run gets `False`. Workers send heartbeats, timed by the clock of the database. Every change to
+a run increments its `version`, so a screen needs to poll only that number.
 
 Scores are stored per run and criteria, as one float64 BLOB over all items of the golden set (NaN = unscored).
 """
@@ -100,9 +100,9 @@ class Runs(StorePart):
     # ── requests of users ────────────────────────────────────────────────────────────────────────────────────
 
     def request_cancel(self, run_id: str) -> None:
-        """Cancel a run: at once if no worker runs it, otherwise at its worker's next check.
+        """Cancel a run: at once if no worker is running it, otherwise at its worker's next check.
 
-        A finished run stays unchanged.  Raises NotFoundError for an unknown id.
+        A finished run is left unchanged.  Raises NotFoundError for an unknown id.
         """
         run = self.get(run_id)
         with self._db.write() as transaction:

@@ -229,7 +229,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
     names = {row.column: row.aspect for row in rows}
     if names and mapping.kind != "pair":
         low = st.multiselect(
-            "Reverse the scale, because the lowest label is the best",
+            "Reverse the scale (the lowest label is the best)",
             list(names),
             format_func=names.__getitem__,
             key=widget(f"best_{upload}"),

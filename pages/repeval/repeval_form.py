@@ -103,7 +103,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
     words = {"level": LEVEL_NAMES}
     measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-    st.caption("Concord chooses cells and reports the result at this level. The default is the current judge's level.")
+    st.caption("Concord chooses cells and reports agreement at this level. The default is the current judge's level.")
     return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 

@@ -38,7 +38,7 @@ def is_open() -> bool:
 
 
 def draw(page: Opened) -> None:
-    """Draw the open points of a golden set and aspect. The URL names both, or it names criteria written for them."""
+    """Draw the open questions about a golden set and aspect. The URL names both, or criteria written for them."""
     if state.url_id("golden") is None and (criteria_id := state.url_id("criteria")):
         try:
             entry = page.store.criteria.get(page.project.project_id, criteria_id)

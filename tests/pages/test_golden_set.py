@@ -306,6 +306,6 @@ def test_labels_whose_lowest_is_the_best_can_be_reversed(place: Place) -> None:
         "marks.csv",
         "item_id,target,human_mark\n" + "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10)),
     )
-    choose(screen, "Reverse the scale, because the lowest label is the best", ["human_mark"])
+    choose(screen, "Reverse the scale (the lowest label is the best)", ["human_mark"])
     press(screen, FREEZE)
     assert frozen(place).aspects["mark"].values == (5, 4, 3, 2, 1) * 2
