@@ -564,8 +564,8 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""
     return (
-        "The strengths stated in the criteria were fitted to labels, so the intervals and the map to the human scale "
-        "may be too optimistic. To make them reliable, calibrate again."
+        "The criteria contain clause strengths that were fitted to labels, so the intervals and the map to the human "
+        "scale may be too optimistic. To make them reliable, calibrate again."
     )
 
 

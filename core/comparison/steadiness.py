@@ -261,5 +261,5 @@ def _asked(judge: LoadedJudge) -> tuple[CalibratedJudge, LLMJudge]:
     if not isinstance(judge, CalibratedJudge):
         raise JudgeError("Only a judge with criteria (judge.yaml) can rate items again, not a fused judge or RepEval.")
     if not isinstance(judge.judge, LLMJudge):
-        raise UsageError(f"The judge {judge.spec} always computes the same score for an item. Use a language model.")
+        raise UsageError(f"The judge {judge.spec} gives an item the same score every time. Choose a language model.")
     return judge, judge.judge

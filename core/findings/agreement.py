@@ -201,7 +201,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
         form = "not clustered by source, so a judge passes too easily if items share a source"
     return Finding(
         f"{name}: {verdict}; the judge could replace {outdone} of {_raters(result)}.",
-        f"ω = {number(result.omega)} ({number(PASSES_AT)} or more passes), ρ = {number(result.rho)}, ε = "
+        f"ω = {number(result.omega)} (must be at least {number(PASSES_AT)}), ρ = {number(result.rho)}, ε = "
         f"{result.epsilon:g}; {counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}; {form}.",
         result.cautions,
     )

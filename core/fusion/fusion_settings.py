@@ -90,7 +90,7 @@ class FusionRequest:
 
 @dataclass(frozen=True, slots=True)
 class FusionEstimate(CallEstimate):
-    """Calls of a fusion by a model: one for each of `n_items`, and one for each text in `to_write`."""
+    """Calls for a fusion by a language model: one per item, and one for each text in `to_write`."""
 
     n_items: int
     to_write: tuple[str, ...] = ()

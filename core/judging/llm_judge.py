@@ -457,7 +457,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """Return a sentence on the prompt tokens that references, level descriptions and examples add; "" without any."""
+    """Return a sentence: how many prompt tokens do level descriptions, examples and references add? "" for none."""
     how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
     what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
     what += ["references"] * how.references

@@ -418,8 +418,8 @@ class RegressionBar:
         - "worse": the regression's alignment is significantly higher, and beyond chance.
         - "as well": the interval of the difference (judge minus regression) ends below `MARGIN`, and the regression's
           alignment is beyond chance.
-        - "undefined": there is no difference.
-        - "untested": there is no p.
+        - "undefined": the difference can't be computed.
+        - "untested": there is no p value.
         - "open": nothing else applies.
         """
         gap = self.minus[judge]

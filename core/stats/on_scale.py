@@ -477,7 +477,7 @@ class VerdictIntervals(JsonRecord):
 
     @property
     def reach(self) -> float | None:
-        """Half the width of an interval, in points; None if there are no intervals."""
+        """Half the width of each interval, in points of the scale; None if there are no intervals."""
         return dict(self.quantiles).get(COVERAGE)
 
     @property

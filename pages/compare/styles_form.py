@@ -51,7 +51,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         n_items = _choose_items(golden, labels.n_labelled)
     local = spec.startswith("hf:")
     chosen: list[StyleForm] = st.multiselect(
-        "Output forms",
+        "Output formats",
         [form for form in STYLE_FORMS if form != "clauses"],  # styles are compared without criteria
         default=["rate_explain", "analyze_rate"],
         key=widget(f"styles_forms{'_hf' if local else ''}"),
@@ -80,7 +80,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     if not spec:
         return StylesChoice(None, "Enter the name of the model that the endpoint serves.")
     if not chosen and not weighted:
-        return StylesChoice(None, "Choose at least one output form.")
+        return StylesChoice(None, "Choose at least one output format.")
     try:
         settings = StylesSettings(
             tuple(_styles(chosen, style, weighted=weighted)),

@@ -16,8 +16,8 @@ from pages.ui.screens import plain
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
     """Return whether to show the labels of a golden set. Raters who still have items to rate see a note instead.
 
-    The note has a button that shows the labels anyway. With `decides`, the page is for deciding on labels, and the
-    button ends the user's rating instead.
+    The note has a button that shows the labels anyway. If the page `decides` on labels, the button instead ends the
+    user's part in the labelling pass.
     """
     project_id = page.project.project_id
     rating = projects.still_rating(page.store, project_id, golden_id, aspects)

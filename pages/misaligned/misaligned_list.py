@@ -60,7 +60,7 @@ def draw_list(selection: Selection) -> None:
             disabled=len(marked) != 1,
         )
         if not misaligned_triage.draw_last(selection):
-            st.caption("Select rows at the left edge.", width="content")
+            st.caption("To select a row, click its left edge.", width="content")
     golden = label_item.cached_golden(selection.run.golden_id, selection.page.store)
     texts = {item.item_id: tables.one_line(item.target)[:MOST_TEXT] for item in golden.items}
     frame = pd.DataFrame(

@@ -72,7 +72,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         ]
     elif own_prompt:
         lost.append(
-            f"Concord's scoring prompt and output form ({how.prompt}). The tool uses its own prompt, so measure the "
+            f"Concord's scoring prompt and output format ({how.prompt}). The tool uses its own prompt, so measure the "
             "agreement again."
         )
         lost += [

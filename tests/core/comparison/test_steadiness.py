@@ -139,5 +139,5 @@ def test_only_calibration_items_are_asked_about(golden_of: Any) -> None:
 def test_a_judge_that_computes_is_refused(golden_of: Any) -> None:
     golden = core.load_golden(SUMMARIES)
     result = core.calibrate(golden, "coherence", judge="offline", preset="quick", rounds=0)
-    with pytest.raises(UsageError, match="always computes the same score"):
+    with pytest.raises(UsageError, match="the same score every time"):
         core.repeat(result.judge, golden)
