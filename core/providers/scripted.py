@@ -51,7 +51,7 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     named = _named_in(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
     measured = _measured(sections)
     share = (_mean(measured, named) if named else 0.5) + chance.gauss(0.0, 0.06 if named else 0.3)
-    reasons = " ".join(f"Its {name} is {measured[name]:.2f} out of 1." for name in named)
+    reasons = " ".join(f"Its {name} is {measured[name]:.2f}." for name in named)
     scale = scale_in(sections)
     said = number(scale, at_share(scale, share))
     return completion(request, in_form(sections, said, reasons or "Without criteria, this is only a guess."))
