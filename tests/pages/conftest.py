@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -26,18 +27,12 @@ from tests.pages.screen import HOSTILE, HOSTILE_ASPECT, ROOT
 
 
 @pytest.fixture(scope="session", autouse=True)
-def packages_read_once() -> Iterator[None]:
-    """Streamlit reads what every installed package says of itself for each new `AppTest`; here once for all."""
-    manifests = manifest_scanner.scan_component_manifests()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(manifests))
-        yield
+def screens_drawn_with_care() -> Iterator[None]:
+    """Every drawing of a screen under test fails its test where an exception stands on it.
 
-
-@pytest.fixture(scope="session", autouse=True)
-def no_exception_on_screen() -> Iterator[None]:
-    """Every drawing of a screen under test fails its test where an exception stands on it."""
-    draw = AppTest._run
+    Streamlit reads what every installed package says of itself for each new `AppTest`; here once for all.
+    """
+    manifests, draw = manifest_scanner.scan_component_manifests(), AppTest._run
 
     def drawn(screen: AppTest, *given: Any, **named: Any) -> AppTest:
         draw(screen, *given, **named)
@@ -45,13 +40,18 @@ def no_exception_on_screen() -> Iterator[None]:
         return screen
 
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(manifests))
         patched.setattr(AppTest, "_run", drawn)
         yield
 
 
 @pytest.fixture(autouse=True)
 def somebody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every session begins as Ann's, whose browser remembers her; modules with `NOBODY` begin without a name."""
+    """Every session begins as Ann's, whose browser remembers her; modules with `NOBODY` begin without a name.
+
+    A screen takes the place of `__main__`, which processes that other tests spawn would run again.
+    """
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     if not hasattr(request.module, "NOBODY"):
         monkeypatch.setattr(remembered, "name", lambda settings: "Ann")
 
