@@ -5,7 +5,7 @@ An undefined result is None with a reason, never 0 or 1. Missing ratings are NaN
 # The ceiling (`leave_one_out`)
 
 The ceiling is the alignment of one rater with the mean of the other raters. It has the statistic and level of the
-judges' alignments, so a chart can show the ceiling beside the judges. Judges are measured against the mean of *all*
+judges' alignments, so a chart can show the ceiling next to the judges. Judges are measured against the mean of *all*
 raters, which is more reliable and adds 0.03 to 0.04 to their alignment. The ceiling is therefore slightly too low:
 never compare a judge with the ceiling by eye or by interval.
 
